@@ -1,0 +1,2 @@
+//! The `virt-advisor` program.
+fn main() {}
