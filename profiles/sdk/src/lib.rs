@@ -1,1 +1,96 @@
-//! Being laid out.
+//! The contract a profile is written against.
+//!
+//! A profile turns typed options and recorded inputs into *drafts*: the objects it wants, nothing more. It talks to no
+//! cluster and reads no clock, so that it is tested with data alone. The engine in the root package reads what the
+//! profile asks for, previews every draft on the API server and makes the plan that a person reviews.
+
+mod draft;
+mod inputs;
+mod kind;
+mod template;
+
+use schemars::{Schema, SchemaGenerator};
+use serde_json::Value;
+
+pub use draft::{Body, Draft, DraftError, Impact};
+pub use inputs::{Inputs, Read, Recorded};
+pub use kind::{Access, Declared, Kind, ObjectRef, Prerequisite};
+pub use template::render;
+
+/// What a profile says about itself, in its advertised object and in the CRD.
+#[derive(Debug)]
+pub struct About {
+    /// The profile's name: a DNS label, and the name of its only `VirtPlatformConfig`.
+    pub name: &'static str,
+    /// The member of `spec.options` that belongs to this profile, for example `loadAware`.
+    pub options_key: &'static str,
+    /// One sentence, at most 200 characters.
+    pub description: &'static str,
+    /// A single word for the label `advisor.kubevirt.io/category`.
+    pub category: &'static str,
+    /// What applying the profile may cost, in one sentence.
+    pub impact_summary: &'static str,
+    /// The impact that is shown before there is a plan.
+    pub impact: Impact,
+    /// Whether a configuration with action Ignore is created for everybody to find.
+    pub advertised: bool,
+}
+
+/// One profile: a named set of objects that are tuned together.
+pub trait Profile: Send + Sync {
+    /// Name, texts and the place of the options.
+    fn about(&self) -> &'static About;
+
+    /// The schema of this profile's options, CEL rules included (`x-kubernetes-validations`).
+    fn options_schema(&self, generator: &mut SchemaGenerator) -> Schema;
+
+    /// Every kind that the profile reads or writes, whatever the options: watches and RBAC follow from it.
+    fn kinds(&self) -> &'static [Declared];
+
+    /// Parses the options, once, at the edge. `None` means that the user gave none.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionsError`] names the option and the remedy; the configuration fails until it is edited.
+    fn configure(&self, options: Option<&Value>) -> Result<Box<dyn Planner>, OptionsError>;
+}
+
+/// A profile whose options are known to be valid.
+pub trait Planner {
+    /// What must exist before a plan can be made.
+    fn prerequisites(&self) -> Vec<Prerequisite>;
+
+    /// The objects whose values [`Planner::draft`] depends on. They are fetched together, before it runs.
+    fn reads(&self) -> Vec<Read>;
+
+    /// The objects that this profile wants. Equal inputs must give equal drafts, in the same order.
+    ///
+    /// # Errors
+    ///
+    /// [`DraftError`] if an input is not what its kind promises. An object that this cluster can't have is no error but
+    /// a [`Body::Blocked`] draft.
+    fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError>;
+}
+
+/// Options that do not fit the profile, although the API server accepted them.
+#[derive(Debug, thiserror::Error)]
+#[error("spec.options.{key} is not valid: {problem}. Correct it to continue")]
+pub struct OptionsError {
+    /// The member of `spec.options`.
+    pub key: &'static str,
+    /// What is wrong, naming the option.
+    pub problem: String,
+}
+
+/// Parses `options` into `T`; no options at all are an empty object, so that the defaults of `T` apply.
+///
+/// # Errors
+///
+/// [`OptionsError`] with the text of the first field that does not fit.
+pub fn parse_options<T: serde::de::DeserializeOwned>(
+    key: &'static str,
+    options: Option<&Value>,
+) -> Result<T, OptionsError> {
+    let value = options.cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    serde_json::from_value(value).map_err(|error| OptionsError { key, problem: error.to_string() })
+}

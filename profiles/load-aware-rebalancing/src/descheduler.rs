@@ -1,0 +1,123 @@
+//! The KubeDescheduler `cluster`, in the shape that the installed release serves.
+
+use profile_sdk::{Body, Draft, DraftError, Impact, Inputs, ObjectRef, render};
+use serde_json::{Map, Value, json};
+
+use crate::options::LoadAware;
+use crate::{descheduler_crd, descheduler_object, limits};
+
+pub(crate) const NAME: &str = "cluster";
+pub(crate) const NAMESPACE: &str = "openshift-kube-descheduler-operator";
+
+/// The profiles of the descheduler operator that rebalance virtual machines, best first: general availability came with
+/// OpenShift 4.20, the Dev name with 4.18, and 4.17 has only the generic one for long-running pods.
+const REBALANCING: [&str; 3] = ["KubeVirtRelieveAndMigrate", "DevKubeVirtRelieveAndMigrate", "LongLifecycle"];
+/// Profiles that go together with all of them; if the administrator uses them, they stay.
+const COMPATIBLE: [&str; 2] = ["AffinityAndTaints", "SoftTopologyAndDuplicates"];
+
+/// What the installed CRD offers, of all that differs between releases.
+struct Served {
+    profiles: Vec<String>,
+    limit_total: bool,
+    limit_node: bool,
+}
+
+pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, DraftError> {
+    let served = served(inputs)?;
+    let chosen = REBALANCING.into_iter().find(|name| served.profiles.iter().any(|offered| offered == name));
+    let mut notes = Vec::new();
+    let body = match chosen {
+        Some(chosen) => Body::Ensure(object(options, inputs, &served, chosen, &mut notes)?),
+        None => Body::Blocked {
+            target: ObjectRef {
+                api_version: "operator.openshift.io/v1".to_owned(),
+                kind: "KubeDescheduler".to_owned(),
+                namespace: Some(NAMESPACE.to_owned()),
+                name: NAME.to_owned(),
+            },
+            remedy: format!(
+                "the installed Kube Descheduler Operator offers no profile that rebalances virtual machines (it has {}): \
+                 update it to the one of OpenShift 4.17 or newer",
+                if served.profiles.is_empty() { "none".to_owned() } else { served.profiles.join(", ") }
+            ),
+        },
+    };
+    Ok(Draft {
+        name: "enable-load-aware-descheduling",
+        body,
+        impact: Impact::Medium,
+        wave: 1,
+        reason: "lets the descheduler move virtual machines away from loaded nodes".to_owned(),
+        notes,
+        sensitive: Vec::new(),
+    })
+}
+
+fn object(
+    options: &LoadAware,
+    inputs: &Inputs,
+    served: &Served,
+    chosen: &str,
+    notes: &mut Vec<String>,
+) -> Result<Value, DraftError> {
+    let mut profiles = kept_profiles(inputs)?;
+    profiles.push(chosen.to_owned());
+    let mut limits = Map::new();
+    if served.limit_total {
+        limits.insert("total".to_owned(), json!(limits::total(options, inputs)?));
+    } else if options.eviction_limit_total.is_some() {
+        notes.push("evictionLimitTotal has no effect: this release of the descheduler has no such limit".to_owned());
+    }
+    if served.limit_node {
+        limits.insert("node".to_owned(), json!(limits::node(options, inputs)?));
+    } else if options.eviction_limit_node.is_some() {
+        notes.push("evictionLimitNode has no effect: this release of the descheduler can't limit evictions per node".to_owned());
+    }
+    let data = json!({
+        "interval": options.descheduling_interval_seconds,
+        "mode": options.mode,
+        "profiles": profiles,
+        "customizations": chosen != "LongLifecycle",
+        "thresholds": options.dev_deviation_thresholds,
+        "limits": limits,
+    });
+    render("kube-descheduler.yaml", include_str!("../templates/kube-descheduler.yaml.hbs"), &data)
+}
+
+/// The list of profiles is atomic: applying ours replaces all of it, so compatible ones of the administrator are repeated.
+/// Recorded is only what was kept, so that writing our own list is no change of an input.
+fn kept_profiles(inputs: &Inputs) -> Result<Vec<String>, DraftError> {
+    let kept = inputs.derive(&descheduler_object(), "/spec/profiles", |value| {
+        let live = value.and_then(Value::as_array)?;
+        let kept: Vec<&str> =
+            live.iter().filter_map(Value::as_str).filter(|name| COMPATIBLE.contains(name)).collect();
+        (!kept.is_empty()).then(|| json!(kept))
+    })?;
+    let kept = kept.as_ref().and_then(Value::as_array).into_iter().flatten();
+    Ok(kept.filter_map(Value::as_str).map(str::to_owned).collect())
+}
+
+/// Reads what the served version v1 of the CRD offers. Recorded is that, not the schema.
+fn served(inputs: &Inputs) -> Result<Served, DraftError> {
+    let offered = inputs.derive(&descheduler_crd(), "/spec/versions", |versions| {
+        let version = versions.and_then(Value::as_array)?.iter().find(|version| {
+            version.get("name").and_then(Value::as_str) == Some("v1")
+                && version.get("served").and_then(Value::as_bool) == Some(true)
+        })?;
+        let spec = version.pointer("/schema/openAPIV3Schema/properties/spec/properties")?;
+        let limits = |name: &str| spec.pointer(&format!("/evictionLimits/properties/{name}")).is_some();
+        Some(json!({
+            "profiles": spec.pointer("/profiles/items/enum").cloned().unwrap_or_else(|| json!([])),
+            "limitTotal": limits("total"),
+            "limitNode": limits("node"),
+        }))
+    })?;
+    let offered = offered.unwrap_or_default();
+    let names = offered.get("profiles").and_then(Value::as_array).into_iter().flatten();
+    let flag = |name: &str| offered.get(name).and_then(Value::as_bool).unwrap_or_default();
+    Ok(Served {
+        profiles: names.filter_map(Value::as_str).map(str::to_owned).collect(),
+        limit_total: flag("limitTotal"),
+        limit_node: flag("limitNode"),
+    })
+}

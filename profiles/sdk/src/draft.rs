@@ -1,0 +1,82 @@
+//! What a profile wants: one draft for each object.
+
+use serde_json::Value;
+
+use crate::ObjectRef;
+
+/// How much a change disturbs the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Impact {
+    /// Derived by the engine from the effect: machines that reboot, or the kind of change.
+    Derived,
+    /// Nothing that runs is disturbed.
+    Low,
+    /// Workloads may move, or a component restarts.
+    Medium,
+    /// Machines reboot.
+    High,
+}
+
+/// One object that the profile wants, as the future item of a plan.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// The item's name in the status, stable over releases.
+    pub name: &'static str,
+    /// What is wanted.
+    pub body: Body,
+    /// The impact if this item changes anything.
+    pub impact: Impact,
+    /// Items of a wave are written together; the next wave waits until all of them have taken effect.
+    pub wave: u32,
+    /// Why the object is wanted, in one sentence.
+    pub reason: String,
+    /// What the user should know besides, for example an option that this release can't honour.
+    pub notes: Vec<String>,
+    /// RFC 6901 pointers to values that must never be shown.
+    pub sensitive: Vec<String>,
+}
+
+/// What a draft wants of its object.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// The object exists with these fields: complete with apiVersion, kind and name, and nothing the server sets.
+    Ensure(Value),
+    /// This cluster can't have the object. The plan shows the remedy and can't be approved.
+    Blocked {
+        /// The object that would have been written.
+        target: ObjectRef,
+        /// What is missing, and what the administrator can do.
+        remedy: String,
+    },
+}
+
+/// A draft that could not be made: a fault of the profile, or an object that breaks the promise of its kind.
+#[derive(Debug, thiserror::Error)]
+pub enum DraftError {
+    /// The profile read an object that it did not declare.
+    #[error("{kind} {name} was read but is not among the profile's declared reads: report this to the profile's owners")]
+    Undeclared {
+        /// The kind.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A template did not render, or not to an object.
+    #[error("template {template} did not render: {problem}. Report this to the profile's owners")]
+    Template {
+        /// The template's file name.
+        template: &'static str,
+        /// What went wrong.
+        problem: String,
+    },
+    /// An input has a shape that its kind does not promise.
+    #[error("{object}: {path} {problem}")]
+    Input {
+        /// The object, with its kind.
+        object: String,
+        /// An RFC 6901 pointer.
+        path: String,
+        /// What is wrong with the value there.
+        problem: String,
+    },
+}

@@ -1,0 +1,79 @@
+//! Kinds and objects as a profile names them.
+
+use std::fmt;
+
+/// A kind of a third party, with the versions a profile understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Kind {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// Understood versions, best first. The first one that the cluster serves is used, for reading and for writing.
+    pub versions: &'static [&'static str],
+    /// The kind, in CamelCase.
+    pub kind: &'static str,
+    /// The resource name, lower-case plural.
+    pub plural: &'static str,
+}
+
+impl Kind {
+    /// The name of the CRD that defines this kind.
+    #[must_use]
+    pub fn crd_name(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
+    }
+}
+
+/// What a profile does with the objects of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Only reads them.
+    Read,
+    /// Applies one that exists; it is never created, because creating it would install something.
+    Update,
+    /// Creates and applies them.
+    Write,
+}
+
+/// A kind, and what the profile does with it. Watches and RBAC are derived from this.
+#[derive(Debug, Clone, Copy)]
+pub struct Declared {
+    /// The kind.
+    pub kind: Kind,
+    /// What is done with it.
+    pub access: Access,
+    /// The only object that is read or written, if there is only one; RBAC is then limited to that name.
+    pub name: Option<&'static str>,
+}
+
+/// Something that must exist before a plan can be made.
+#[derive(Debug, Clone)]
+pub struct Prerequisite {
+    /// The kind that must be served.
+    pub kind: Kind,
+    /// The object that must exist, as (namespace, name); `None` if the kind is enough.
+    pub object: Option<(Option<String>, String)>,
+    /// What to install or create, in one sentence for an administrator.
+    pub hint: &'static str,
+}
+
+/// An object on the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectRef {
+    /// `group/version`, or `version` for the core group.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace, for namespaced kinds.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {}/{}", self.kind, namespace, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
+}
