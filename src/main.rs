@@ -1,2 +1,4 @@
 //! The `virt-advisor` program.
-fn main() {}
+fn main() {
+    print!("{}", virt_advisor::api::crd_yaml(virt_advisor::registry::PROFILES).unwrap());
+}

@@ -1,0 +1,88 @@
+//! `VirtPlatformConfig` and its spec: what a user asks for.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::status::VirtPlatformConfigStatus;
+
+/// A profile to plan and, once approved, to apply to this cluster.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "advisor.kubevirt.io",
+    version = "v1alpha1",
+    kind = "VirtPlatformConfig",
+    plural = "virtplatformconfigs",
+    singular = "virtplatformconfig",
+    shortname = "vpc",
+    status = "VirtPlatformConfigStatus",
+    derive = "PartialEq",
+    printcolumn(name = "Action", type_ = "string", json_path = ".spec.action"),
+    printcolumn(name = "Impact", type_ = "string", json_path = ".status.impactSeverity"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Plan", type_ = "string", json_path = ".status.summary.plan", priority = 1),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.summary.text", priority = 1)
+)]
+#[serde(rename_all = "camelCase")]
+pub struct VirtPlatformConfigSpec {
+    /// The profile. It can't be changed later, and the object's name must be the same: there is one configuration for each profile.
+    pub profile: String,
+    /// DryRun plans and waits for a review, Apply executes an approved plan, Ignore stands aside.
+    #[serde(default)]
+    pub action: Action,
+    /// Abort stops at the first item that fails, Continue goes on with the others.
+    #[serde(default)]
+    pub failure_policy: FailurePolicy,
+    /// Options of the profile, in the member of its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
+    pub options: Option<Value>,
+    /// Apply even if a target has changed since the review, and correct drift without asking.
+    #[serde(default)]
+    pub bypass_optimistic_lock: bool,
+    /// How long an item may take to become effective, for example 90m or 2h. Without it there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub wait_timeout: Option<String>,
+    /// Approves the plan whose status.planHash this is, and no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 80))]
+    pub approved_plan_hash: Option<String>,
+    /// Review: every plan waits until a person approves it. Automatic: a plan that comes from an edit of spec is approved by that edit.
+    #[serde(default)]
+    pub approval_policy: ApprovalPolicy,
+}
+
+/// What the operator may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Action {
+    /// Plan, show, wait.
+    #[default]
+    DryRun,
+    /// Execute an approved plan.
+    Apply,
+    /// Read nothing, write nothing.
+    Ignore,
+}
+
+/// What a failed item means for the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum FailurePolicy {
+    /// Stop; later items stay Pending.
+    #[default]
+    Abort,
+    /// Go on with the other items.
+    Continue,
+}
+
+/// Who approves plans.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ApprovalPolicy {
+    /// A person, plan by plan.
+    #[default]
+    Review,
+    /// Whoever edits `spec` with action Apply.
+    Automatic,
+}

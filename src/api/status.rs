@@ -1,0 +1,396 @@
+//! The status: the plan as it is shown, and what the operator must remember.
+//!
+//! Status is output. Nothing in it is ever written to a target: objects are rendered again and must give the approved
+//! digest. A forged status can delay a plan, it can't cause a write that the spec does not approve.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::spec::Action;
+
+/// What the operator found, plans, does and remembers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VirtPlatformConfigStatus {
+    /// Where the configuration stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// The worst impact of the plan's items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub impact_severity: Option<Severity>,
+    /// The generation of spec that this status describes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The digest of the plan, v1: and SHA-256. Put it into spec.approvedPlanHash to approve exactly this plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 80))]
+    pub plan_hash: Option<String>,
+    /// The hexadecimal part of planHash, under its older name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub source_snapshot_hash: Option<String>,
+    /// When this plan was published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned_at: Option<Time>,
+    /// The generation of spec that the plan was made from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned_generation: Option<i64>,
+    /// The action that was in force when the plan was published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned_action: Option<Action>,
+    /// What the plan remembers of the spec it was made from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned_spec: Option<PlannedSpec>,
+    /// The version of the operator that made the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub operator_version: Option<String>,
+    /// The options that the plan was made from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
+    pub applied_options: Option<Value>,
+    /// The approval of this plan, once there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// The plan in figures and one sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+    /// The items of the plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub items: Vec<Item>,
+    /// The values that the profile read to make the plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
+    pub inputs: Vec<Input>,
+    /// The last plans that were approved, latest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
+    pub history: Vec<HistoryEntry>,
+    /// The state in the field's standard form.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// Where a configuration stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Phase {
+    /// Nothing has been looked at. Kept for compatibility; never set.
+    Pending,
+    /// Planning takes long. Kept for compatibility; never set.
+    Drafting,
+    /// Something that the profile needs is not there.
+    PrerequisiteFailed,
+    /// A plan waits for approval.
+    ReviewRequired,
+    /// An approved plan is being executed.
+    InProgress,
+    /// Everything is as planned.
+    Completed,
+    /// Executed, with items that failed.
+    CompletedWithErrors,
+    /// Everything is as an earlier version planned it; this version would plan differently.
+    CompletedWithUpgrade,
+    /// Stopped by something that only a person can change.
+    Failed,
+    /// Somebody changed what was applied.
+    Drifted,
+    /// The operator stands aside.
+    Ignored,
+}
+
+/// How much a change disturbs the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum Severity {
+    /// Nothing that runs is disturbed.
+    Low,
+    /// Workloads may move, or a component restarts.
+    Medium,
+    /// Machines reboot.
+    High,
+}
+
+/// What a plan remembers of its spec, to recognise which later edit approves it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedSpec {
+    /// SHA-256 of spec without action and approvedPlanHash.
+    #[schemars(length(max = 64))]
+    pub hash: String,
+    /// spec.approvedPlanHash at that time; the same value approves nothing again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 80))]
+    pub approved_plan_hash: Option<String>,
+    /// The value of the annotation advisor.kubevirt.io/replan at that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub replan: Option<String>,
+    /// When the plan last changed without an edit of spec.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revised_at: Option<Time>,
+}
+
+/// An approval, for one plan and one execution.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Approval {
+    /// The digest that was approved.
+    #[schemars(length(max = 80))]
+    pub plan_hash: String,
+    /// By which rule.
+    pub how: ApprovedBy,
+    /// The field manager of the edit, as far as the API server recorded it.
+    #[schemars(length(max = 256))]
+    pub by: String,
+    /// When the approval was seen.
+    pub at: Time,
+    /// The generation of spec that carried it.
+    pub generation: i64,
+}
+
+/// The rules by which a plan becomes approved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ApprovedBy {
+    /// spec.approvedPlanHash names the plan.
+    Hash,
+    /// The action went from DryRun to Apply after the plan was shown.
+    Action,
+    /// Apply was asked for when there was no plan yet.
+    InAdvance,
+    /// spec.approvalPolicy is Automatic.
+    Policy,
+}
+
+/// The plan in figures and one sentence.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Summary {
+    /// The first twelve digits of the plan's hash.
+    #[schemars(length(max = 12))]
+    pub plan: String,
+    /// Objects to create.
+    pub create: u32,
+    /// Objects to change.
+    pub update: u32,
+    /// Objects to remove.
+    pub remove: u32,
+    /// Objects that are as wanted.
+    pub no_change: u32,
+    /// Objects that can't be written here.
+    pub blocked: u32,
+    /// Objects that can only be previewed after another item.
+    pub deferred: u32,
+    /// Pools whose machines reboot.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub pools: Vec<String>,
+    /// Machines that reboot.
+    pub machines_to_reboot: u32,
+    /// What is going on and what to do next, in one sentence.
+    #[schemars(length(max = 1024))]
+    pub text: String,
+}
+
+/// One object of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Item {
+    /// The item's name, unique in the plan.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// The object.
+    pub target_ref: TargetRef,
+    /// What happens to it.
+    pub operation: Operation,
+    /// Items of a wave are written together; the next wave waits for them.
+    pub wave: u32,
+    /// How much that disturbs the cluster.
+    pub impact_severity: Severity,
+    /// The change, as the API server computed it by a dry run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 262144))]
+    pub diff: String,
+    /// How much of the diff is shown, if it was too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<Truncated>,
+    /// The object as the profile wants it; left out above 8 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
+    pub desired_state: Option<Value>,
+    /// Fields that somebody else owns with another value. Approving the plan takes them over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 200), extend("x-kubernetes-list-type" = "atomic"))]
+    pub conflicts: Vec<Conflict>,
+    /// Pools whose machines reboot because of this item.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub pools: Vec<String>,
+    /// Fields that we own once the item is applied, as dotted paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000))]
+    pub managed_fields: Vec<String>,
+    /// How far its execution is.
+    #[serde(default)]
+    pub state: ItemState,
+    /// What is going on, and what to do if something is wrong.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 4096))]
+    pub message: String,
+    /// When state last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Time>,
+    /// When waiting for it to take effect began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_started_at: Option<Time>,
+    /// SHA-256 of everything that was reviewed of this item.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 64))]
+    pub item_hash: String,
+    /// What was written, to notice when somebody changes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<Applied>,
+}
+
+/// A reference to the object of an item or input.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetRef {
+    /// `group/version`, or `version` for the core group.
+    #[schemars(length(max = 253))]
+    pub api_version: String,
+    /// The kind.
+    #[schemars(length(max = 63))]
+    pub kind: String,
+    /// The name.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// The namespace, for namespaced kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub namespace: Option<String>,
+}
+
+/// What an item does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Operation {
+    /// The object is created.
+    Create,
+    /// The object is changed.
+    Update,
+    /// The object, or what we own of it, is removed.
+    Remove,
+    /// The object is as wanted.
+    NoChange,
+    /// The object can't be written; the message says what to do.
+    Blocked,
+    /// The object can only be previewed after another item has been applied.
+    Deferred,
+}
+
+/// How far the execution of an item is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ItemState {
+    /// Not begun.
+    #[default]
+    Pending,
+    /// About to be written, or written and not yet effective.
+    InProgress,
+    /// As planned, and effective.
+    Completed,
+    /// Given up.
+    Failed,
+}
+
+/// How much of a long diff is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Truncated {
+    /// Lines shown.
+    pub shown: u32,
+    /// Lines in all.
+    pub total: u32,
+}
+
+/// A field that somebody else owns with another value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Conflict {
+    /// An RFC 6901 pointer.
+    #[schemars(length(max = 1024))]
+    pub path: String,
+    /// The field manager that owns it.
+    #[schemars(length(max = 256))]
+    pub manager: String,
+    /// Its present value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Preserved")]
+    pub live: Option<Value>,
+    /// The value that the plan wants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Preserved")]
+    pub desired: Option<Value>,
+}
+
+/// What was written to a target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Applied {
+    /// The uid of the object.
+    #[schemars(length(max = 64))]
+    pub uid: String,
+    /// The fields that we own, in the notation of metadata.managedFields.
+    #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
+    pub paths: Vec<String>,
+    /// SHA-256 of their values, as the API server answered them.
+    #[schemars(length(max = 64))]
+    pub hash: String,
+}
+
+/// A value that the profile read to make the plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Input {
+    /// The object it was read from.
+    pub target: TargetRef,
+    /// An RFC 6901 pointer.
+    #[schemars(length(max = 1024))]
+    pub path: String,
+    /// The value, or what the profile made of it; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Preserved")]
+    pub value: Option<Value>,
+}
+
+/// One earlier plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// Its digest.
+    #[schemars(length(max = 80))]
+    pub plan_hash: String,
+    /// When it ended.
+    pub at: Time,
+    /// How it ended: Completed, CompletedWithErrors, Failed, Withdrawn or Stale.
+    #[schemars(length(max = 32))]
+    pub outcome: String,
+    /// The field manager whose edit approved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub approved_by: Option<String>,
+}
+
+/// Schema of a value of any type.
+struct Preserved;
+
+impl JsonSchema for Preserved {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Preserved".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"x-kubernetes-preserve-unknown-fields": true})
+    }
+}
