@@ -4,3 +4,5 @@
 
 pub mod api;
 pub mod registry;
+pub mod plan;
+pub mod cluster;

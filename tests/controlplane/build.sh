@@ -47,7 +47,10 @@ CGO_ENABLED=0 go build -trimpath -buildvcs=false \
 	-ldflags "-s -w -X $stamp.gitVersion=$version -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor" \
 	-o "$staging/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
 chmod 755 "$staging"
-rm -rf "$cache"
-mv "$staging" "$cache"
-trap - EXIT
+# Another build may have finished meanwhile, and its programs may be running or about to be started.
+if [ ! -x "$cache/etcd" ] || [ ! -x "$cache/kube-apiserver" ]; then
+	rm -rf "$cache"
+	mv "$staging" "$cache"
+	trap - EXIT
+fi
 echo "$cache"

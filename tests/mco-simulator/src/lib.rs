@@ -1,1 +1,105 @@
-//! Being laid out.
+//! Plays, against a real API server, what OpenShift's machine-config controllers (render, node, kubelet-config, drain) and
+//! the daemons on the machines do, with all the traps for whoever waits for a roll-out.
+//!
+//! What it plays was observed with openshift/machine-config-operator at commit 7ff337a4ffac; README.md lists each
+//! behaviour with its source, and what is not simulated. Everything is a real object: look with kubectl.
+//!
+//! Owns the lifetime of the simulation; it decides nothing itself.
+
+use std::sync::PoisonError;
+
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub mod api;
+pub mod base;
+mod clock;
+mod controllers;
+mod daemon;
+mod kubelet;
+mod mirror;
+mod node;
+mod queue;
+mod reconcilable;
+pub mod render;
+mod seed;
+mod select;
+mod status;
+mod sync_kubelet;
+mod sync_machine;
+mod sync_node;
+mod sync_render;
+
+pub use seed::{Cluster, Error, add_kernel_arguments, add_pool, cordon, pause, seed, set_role, uncordon, unpause};
+
+/// How the simulation runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// 1.0 takes the observed seconds; 10.0 is ten times faster. All delays keep their ratio. Above 20 the delays come
+    /// close to the time a request takes, and their order may suffer.
+    pub speed: f64,
+    /// Bytes of a filler file in the base MachineConfigs: 150000 makes rendered ones as large as real ones.
+    pub rendered_padding: usize,
+}
+
+impl Default for Settings {
+    /// As observed, with small objects.
+    fn default() -> Self {
+        Settings { speed: 1.0, rendered_padding: 0 }
+    }
+}
+
+/// The running controllers and daemons. They end when this is dropped.
+#[derive(Debug)]
+pub struct Simulator {
+    stop: DropGuard,
+    task: JoinHandle<()>,
+    faults: controllers::Faults,
+    pokes: mpsc::UnboundedSender<()>,
+}
+
+impl Simulator {
+    /// Starts on the current Tokio runtime. Kinds that are not served yet are waited for.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    pub fn start(client: Client, settings: Settings) -> Simulator {
+        let (stop, faults) = (CancellationToken::new(), controllers::Faults::default());
+        let (pokes, poked) = mpsc::unbounded_channel();
+        let pace = queue::Pace::new(settings.speed);
+        let controllers = controllers::Controllers::new(client, pace, faults.clone());
+        let task = tokio::spawn(controllers.run(stop.clone(), poked));
+        Simulator { stop: stop.drop_guard(), task, faults, pokes }
+    }
+
+    /// Ends the simulation, and returns when its last write is done.
+    pub async fn stop(self) {
+        drop(self.stop);
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "the simulation had failed");
+        }
+    }
+
+    /// Makes the daemon of this machine fail at its next update, or the one it is at, once the machine is drained:
+    /// state `Degraded` with this reason, and the machine stays cordoned.
+    pub fn fail_machine(&self, node: &str, reason: &str) {
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        faults.insert(node.to_owned(), reason.to_owned());
+        drop(faults);
+        self.poke();
+    }
+
+    /// Removes the cause: the daemon goes on where it failed.
+    pub fn repair_machine(&self, node: &str) {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).remove(node);
+        self.poke();
+    }
+
+    fn poke(&self) {
+        if self.pokes.send(()).is_err() {
+            tracing::debug!("the simulation has ended");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What an answer of the API server means for us: gone, moved, refused for good, or worth trying again.
+
+use kube::core::Status;
+
+/// A request that did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// Not answered, or answered that it may work later.
+    #[error("the API server did not answer the request: {message}")]
+    Transient {
+        /// What the server or the connection said.
+        message: String,
+    },
+    /// The kind is not served: the answer is plain text and no Status.
+    #[error("the API server does not serve this kind")]
+    NotServed,
+    /// The object, or its namespace, does not exist.
+    #[error("{message}")]
+    NotFound {
+        /// Whether it is the namespace that does not exist.
+        namespace_missing: bool,
+        /// What the server said.
+        message: String,
+    },
+    /// Others own fields with other values: the field as the server names it, and the manager.
+    #[error("others own {} of the fields", .0.len())]
+    Conflicts(Vec<(String, String)>),
+    /// The object is not the one, or not in the state, that the precondition names.
+    #[error("the object has changed since it was looked at")]
+    Moved,
+    /// The server will answer this request the same way until somebody changes something.
+    #[error("the API server refuses it ({code}): {message}")]
+    Refused {
+        /// The HTTP status code.
+        code: u16,
+        /// What the server said. It may quote the object.
+        message: String,
+    },
+}
+
+impl ClusterError {
+    /// A word for events and, later, metrics.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Transient { .. } => "Unavailable",
+            Self::NotServed => "KindNotServed",
+            Self::NotFound { .. } => "NotFound",
+            Self::Conflicts(_) => "FieldConflict",
+            Self::Moved => "Moved",
+            Self::Refused { .. } => "Refused",
+        }
+    }
+}
+
+impl From<kube::Error> for ClusterError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => of_status(&status),
+            kube::Error::Discovery(_) => Self::NotServed,
+            other => Self::Transient { message: other.to_string() },
+        }
+    }
+}
+
+/// Texts of answers without a reason that no retry changes (observed on kube-apiserver 1.36).
+const PERMANENT: [&str; 4] = [
+    "failed to create typed patch object",
+    "failed to convert new object",
+    "etcdserver: request is too large",
+    "code = ResourceExhausted",
+];
+
+fn of_status(status: &Status) -> ClusterError {
+    let causes = || status.details.iter().flat_map(|details| &details.causes);
+    let conflicts: Vec<_> = causes()
+        .filter(|cause| cause.reason == "FieldManagerConflict")
+        .map(|cause| (cause.field.clone(), manager(&cause.message).to_owned()))
+        .collect();
+    let refused = || ClusterError::Refused { code: status.code, message: status.message.clone() };
+    match status.code {
+        // A kind that is not served is answered in plain text, which kube can't read as a Status.
+        404 if status.reason != "NotFound" => ClusterError::NotServed,
+        404 => ClusterError::NotFound {
+            namespace_missing: status.details.as_ref().is_some_and(|details| details.kind == "namespaces"),
+            message: status.message.clone(),
+        },
+        409 if !conflicts.is_empty() => ClusterError::Conflicts(conflicts),
+        409 => ClusterError::Moved,
+        422 if causes().any(|cause| cause.field == "metadata.uid") => ClusterError::Moved,
+        500.. if PERMANENT.iter().any(|text| status.message.contains(text)) => refused(),
+        401 | 408 | 429 | 500.. => ClusterError::Transient { message: status.message.clone() },
+        _ => refused(),
+    }
+}
+
+/// The manager that a conflict's message names: `conflict with "NAME" using VERSION`, or without version.
+fn manager(message: &str) -> &str {
+    let quoted = message.strip_prefix("conflict with \"").unwrap_or(message);
+    quoted.rsplit_once('"').map_or(quoted, |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manager_of_a_conflict() {
+        assert_eq!(manager("conflict with \"kubectl-create\" using operator.openshift.io/v1"), "kubectl-create");
+        assert_eq!(manager("conflict with \"them\""), "them");
+        assert_eq!(manager("conflict with \"odd \\\"name\" using v1"), "odd \\\"name");
+    }
+
+    #[test]
+    fn refusals_without_a_reason_are_permanent_only_where_no_retry_helps() {
+        let answer = |message: &str| {
+            let status = Status { code: 500, message: message.to_owned(), ..Status::default() };
+            matches!(of_status(&status), ClusterError::Refused { .. })
+        };
+        assert!(answer("failed to create typed patch object (a/b; v1, Kind=C): .spec.x: field not declared in schema"));
+        assert!(answer("etcdserver: request is too large"));
+        assert!(!answer("etcdserver: leader changed"));
+    }
+}

@@ -1,0 +1,74 @@
+//! All reading and writing of Kubernetes, in our own verbs.
+//!
+//! Nothing here decides: objects go in and out as JSON, refusals come back as what they mean for a plan.
+
+mod client;
+mod config;
+mod error;
+mod events;
+mod kinds;
+mod preview;
+mod write;
+
+pub use client::{ConnectError, connect};
+pub use error::ClusterError;
+pub use events::Note;
+pub use kinds::Served;
+pub use write::Precondition;
+
+use std::sync::Mutex;
+
+use kube::Client;
+use kube::api::GetParams;
+use kube::core::Request;
+use serde_json::Value;
+
+use kinds::KindCache;
+
+/// The cluster that this process is connected to.
+pub struct Cluster {
+    client: Client,
+    kinds: Mutex<KindCache>,
+}
+
+impl Cluster {
+    /// The cluster behind `client`.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self { client, kinds: Mutex::default() }
+    }
+
+    /// The client, for watches.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The object of that name, or `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// An error of reading is never taken for an absent object.
+    pub async fn get(
+        &self,
+        kind: &Served,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
+        match self.request(request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(ClusterError::NotFound { namespace_missing: false, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends a request and reads the answer as JSON.
+    async fn request(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<Value, ClusterError> {
+        let request = request.map_err(|error| ClusterError::Refused { code: 0, message: error.to_string() })?;
+        self.client.request(request).await.map_err(ClusterError::from)
+    }
+}

@@ -1,0 +1,72 @@
+//! Server-side apply, as a dry run and for real.
+
+use kube::api::{Patch, PatchParams};
+use kube::core::Request;
+use serde_json::{Value, json};
+
+use super::{Cluster, ClusterError, Served};
+
+/// How an object is applied. Field validation is always strict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApplyMode {
+    /// Nothing is stored; fields of others are conflicts.
+    DryRun,
+    /// Nothing is stored; fields of others are taken over.
+    ForcedDryRun,
+    /// Stored; fields of others are conflicts.
+    Real,
+    /// Stored; the conflicts that were reviewed are taken over.
+    Forced,
+}
+
+/// What the object must be for the apply to happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Precondition {
+    /// Anything: only for dry runs.
+    None,
+    /// It does not exist.
+    Absent,
+    /// It is this object in this version. Both, because a version alone lets the server create a deleted object again.
+    Exactly {
+        /// `metadata.uid`.
+        uid: String,
+        /// `metadata.resourceVersion`.
+        resource_version: String,
+    },
+}
+
+/// A version that no object has: applying with it creates, or fails if the object exists (observed for every kind).
+const NO_VERSION: &str = "1";
+
+impl Cluster {
+    /// Applies `object` as `manager`, and returns it as the server answers.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::Moved`] if the precondition does not hold, [`ClusterError::Conflicts`] without force.
+    pub async fn apply(
+        &self,
+        kind: &Served,
+        object: &Value,
+        manager: &str,
+        mode: ApplyMode,
+        precondition: &Precondition,
+    ) -> Result<Value, ClusterError> {
+        let mut body = object.clone();
+        match precondition {
+            Precondition::None => {}
+            Precondition::Absent => body["metadata"]["resourceVersion"] = json!(NO_VERSION),
+            Precondition::Exactly { uid, resource_version } => {
+                body["metadata"]["uid"] = json!(uid);
+                body["metadata"]["resourceVersion"] = json!(resource_version);
+            }
+        }
+        let mut params = PatchParams::apply(manager).validation_strict();
+        params.dry_run = matches!(mode, ApplyMode::DryRun | ApplyMode::ForcedDryRun);
+        params.force = matches!(mode, ApplyMode::ForcedDryRun | ApplyMode::Forced);
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let path = kind.path(text("/metadata/namespace"));
+        let request = Request::new(path).patch(text("/metadata/name").unwrap_or_default(), &params, &Patch::Apply(&body));
+        self.request(request).await
+    }
+}

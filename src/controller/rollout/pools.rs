@@ -1,0 +1,195 @@
+//! MachineConfigs take effect through MachineConfigPools, machine by machine.
+//!
+//! The rule for "done" is that of facts/machine-config-pools.md section 9, read off the real controllers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use profile_sdk::Kind;
+use serde_json::Value;
+
+use super::contents;
+use super::pool::Pool;
+use super::{Rollouts, Standing};
+use crate::api::TargetRef;
+use crate::plan::digest;
+use crate::plan::health::Rollout;
+use crate::plan::item::Effect;
+
+const GROUP: &str = "machineconfiguration.openshift.io";
+
+/// The pools of the cluster, and what was learned of their rendered configurations.
+#[derive(Default)]
+pub(in crate::controller) struct MachineConfigPools {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    pools: BTreeMap<String, Pool>,
+    /// Whether a rendered configuration holds an object of this content. Rendered ones never change.
+    held: BTreeMap<(String, String), bool>,
+}
+
+impl MachineConfigPools {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Rollouts for MachineConfigPools {
+    fn watched(&self) -> Kind {
+        Kind { group: GROUP, versions: &["v1"], kind: "MachineConfigPool", plural: "machineconfigpools" }
+    }
+
+    fn learned(&self) -> Kind {
+        Kind { group: GROUP, versions: &["v1"], kind: "MachineConfig", plural: "machineconfigs" }
+    }
+
+    fn concern(&self, target: &TargetRef) -> bool {
+        target.kind == "MachineConfig" && target.api_version.starts_with(GROUP)
+    }
+
+    fn saw(&self, object: &Value) {
+        let pool = Pool::read(object);
+        self.state().pools.insert(pool.name.clone(), pool);
+    }
+
+    fn lost(&self, name: &str) {
+        self.state().pools.remove(name);
+    }
+
+    fn saw_all(&self, objects: &[Value]) {
+        let pools = objects.iter().map(Pool::read);
+        self.state().pools = pools.map(|pool| (pool.name.clone(), pool)).collect();
+    }
+
+    fn effect(&self, live: Option<&Value>, result: &Value) -> Result<Effect, String> {
+        let state = self.state();
+        let selecting = state.selecting(result);
+        if selecting.is_empty() {
+            return Err(format!(
+                "no MachineConfigPool selects a MachineConfig with the labels {}: create the pool, or correct its machineConfigSelector",
+                Value::from_iter(labels(result))
+            ));
+        }
+        if selecting.iter().all(|pool| pool.machines == 0) {
+            let names: Vec<_> = selecting.iter().map(|pool| pool.name.as_str()).collect();
+            return Err(format!(
+                "MachineConfigPool {} has no machines, so the setting would reach none: aim at master where masters run the workloads",
+                names.join(", ")
+            ));
+        }
+        let mut effect = Effect::default();
+        if !contents::would_change(live, result, None) {
+            return Ok(effect);
+        }
+        for pool in selecting {
+            effect.pools.insert(pool.name.clone(), pool.machines);
+            if pool.paused {
+                effect.notes.push(format!("MachineConfigPool {} is paused: nothing happens on it until it is unpaused.", pool.name));
+            }
+            if let Some(message) = pool.holds("Degraded") {
+                effect.notes.push(format!("MachineConfigPool {} is degraded already: {message}.", pool.name));
+            }
+        }
+        Ok(effect)
+    }
+
+    fn standing(&self, object: &Value) -> Standing {
+        let state = self.state();
+        let content = content(object);
+        let selecting = state.selecting(object);
+        if selecting.is_empty() {
+            return waiting("no MachineConfigPool selects it".to_owned(), false);
+        }
+        // The list of sources is read first: only a pool that names the object is worth reading the content for.
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let listed = |pool: &&Pool| pool.sources.contains(name);
+        let unread: BTreeSet<_> = selecting
+            .iter()
+            .filter(|pool| listed(pool) && !state.held.contains_key(&(pool.wanted.clone(), content.clone())))
+            .map(|pool| pool.wanted.clone())
+            .collect();
+        if !unread.is_empty() {
+            return Standing::Unread(unread.into_iter().collect());
+        }
+        for pool in &selecting {
+            let held = listed(pool) && state.held.get(&(pool.wanted.clone(), content.clone())) == Some(&true);
+            if let Some((text, paused)) = unfinished(pool, held) {
+                return waiting(text, paused);
+            }
+        }
+        if selecting.iter().all(|pool| pool.machines == 0) {
+            return waiting("its pools have no machines".to_owned(), false);
+        }
+        let names: Vec<_> = selecting.iter().map(|pool| pool.name.as_str()).collect();
+        Standing::Known(Rollout::Done(format!("The machines of MachineConfigPool {} are ready with it", names.join(", "))))
+    }
+
+    fn learn(&self, object: &Value, name: &str, read: Option<&Value>) {
+        let mut state = self.state();
+        let held = read.is_some_and(|rendered| contents::holds(rendered, object));
+        // Only what pools point to now is worth remembering.
+        let wanted: BTreeSet<_> = state.pools.values().map(|pool| pool.wanted.clone()).collect();
+        state.held.retain(|(rendered, _), _| wanted.contains(rendered));
+        state.held.insert((name.to_owned(), content(object)), held);
+    }
+
+    fn fingerprint(&self, object: &Value, rolling: bool) -> String {
+        let state = self.state();
+        let pools = state.selecting(object);
+        pools.iter().map(|pool| if rolling { pool.rolling() } else { pool.resting() }).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl State {
+    fn selecting(&self, object: &Value) -> Vec<&Pool> {
+        let labels = labels(object);
+        self.pools.values().filter(|pool| pool.selects(&labels)).collect()
+    }
+}
+
+/// What `pool` still waits for, and whether that is because it is paused; `None` if it is done.
+fn unfinished(pool: &Pool, held: bool) -> Option<(String, bool)> {
+    let name = &pool.name;
+    let done = |text: String| Some((format!("MachineConfigPool {name} {text}"), false));
+    if !held {
+        return match pool.holds("RenderDegraded") {
+            Some(message) => done(format!("can't render it: {message}")),
+            None => done("has not rendered it yet".to_owned()),
+        };
+    }
+    if pool.observed_generation < pool.generation {
+        return done("has not begun with it yet".to_owned());
+    }
+    let updated = pool.holds("Updated").is_some()
+        && pool.present == pool.wanted
+        && pool.updated == pool.machines
+        && pool.ready == pool.machines;
+    if updated {
+        return None;
+    }
+    let progress = format!("{} of {} machines are updated", pool.updated, pool.machines);
+    if pool.paused {
+        return Some((format!("MachineConfigPool {name} is paused ({progress}): unpause it to go on"), true));
+    }
+    match pool.holds("NodeDegraded") {
+        Some(message) => done(format!("is degraded on {} machines ({progress}): {message}", pool.degraded)),
+        None => done(format!("is rolling it out: {progress}")),
+    }
+}
+
+fn waiting(text: String, paused: bool) -> Standing {
+    Standing::Known(Rollout::Waiting { text, paused })
+}
+
+/// Identifies the content that is looked for, not the object: an edit asks anew.
+fn content(object: &Value) -> String {
+    digest::sha256(&object.get("spec"))
+}
+
+fn labels(object: &Value) -> BTreeMap<String, String> {
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}

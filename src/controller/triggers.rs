@@ -1,0 +1,159 @@
+//! Why a configuration is looked at again: events of the objects it depends on, matched to it.
+//!
+//! Watches tell about everything of a kind; only what a configuration's plan touches or read, in a version that it has
+//! not seen, makes it dirty. So a busy cluster costs nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+
+/// An object, independent of the version it is served in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Subject {
+    pub(super) group: String,
+    pub(super) kind: String,
+    pub(super) namespace: Option<String>,
+    pub(super) name: String,
+}
+
+/// What has happened since a configuration was last looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Causes {
+    /// An object that the plan touches or read has changed, or may have.
+    pub(super) objects: bool,
+    /// The progress of a rollout has changed.
+    pub(super) rollouts: bool,
+}
+
+impl Causes {
+    /// Whether anything has happened.
+    pub(super) fn any(self) -> bool {
+        self.objects || self.rollouts
+    }
+}
+
+/// The configurations, what they depend on, and which are dirty.
+pub(super) struct Triggers {
+    state: Mutex<BTreeMap<String, Dependencies>>,
+    wake: UnboundedSender<()>,
+}
+
+#[derive(Default)]
+struct Dependencies {
+    /// The version that was seen of each object; `None` says that it did not exist.
+    seen: BTreeMap<Subject, Option<String>>,
+    /// Versions that watches told of and that were not seen then. Ours may be among them: the event of a write can come
+    /// before its answer.
+    told: BTreeMap<Subject, Option<String>>,
+    causes: Causes,
+}
+
+impl Triggers {
+    /// No configurations yet. The receiver gets an item whenever one has become dirty.
+    pub(super) fn new() -> (Self, UnboundedReceiver<()>) {
+        let (wake, woken) = unbounded();
+        (Self { state: Mutex::default(), wake }, woken)
+    }
+
+    /// `config` depends on `subject`, and has seen it in `version`.
+    pub(super) fn seen(&self, config: &str, subject: Subject, version: Option<String>) {
+        self.state().entry(config.to_owned()).or_default().seen.insert(subject, version);
+    }
+
+    /// `config` depends on nothing any more.
+    pub(super) fn forget(&self, config: &str) {
+        self.state().remove(config);
+    }
+
+    /// What has happened since the last call.
+    pub(super) fn take(&self, config: &str) -> Causes {
+        let mut state = self.state();
+        let Some(found) = state.get_mut(config) else { return Causes::default() };
+        let mut causes = std::mem::take(&mut found.causes);
+        let told = std::mem::take(&mut found.told);
+        causes.objects |= told.iter().any(|(subject, version)| found.seen.get(subject).is_some_and(|seen| seen != version));
+        causes
+    }
+
+    /// `subject` is in `version` now, or gone.
+    pub(super) fn changed(&self, subject: &Subject, version: Option<&str>) {
+        self.mark(|found| {
+            let news = found.seen.get(subject).is_some_and(|seen| seen.as_deref() != version);
+            if news {
+                found.told.insert(subject.clone(), version.map(str::to_owned));
+            }
+            news
+        });
+    }
+
+    /// Anything of this kind may have changed: a watch was interrupted, or the kind itself has changed.
+    pub(super) fn may_have_changed(&self, group: &str, kind: &str) {
+        self.mark(|found| {
+            let concerned = found.seen.keys().any(|subject| subject.group == group && subject.kind == kind);
+            found.causes.objects |= concerned;
+            concerned
+        });
+    }
+
+    /// Something has happened that concerns `config`.
+    pub(super) fn happened(&self, config: &str, causes: Causes) {
+        if let Some(found) = self.state().get_mut(config) {
+            found.causes.objects |= causes.objects;
+            found.causes.rollouts |= causes.rollouts;
+        }
+        self.wake();
+    }
+
+    fn mark(&self, mut concerns: impl FnMut(&mut Dependencies) -> bool) {
+        let concerned = self.state().values_mut().filter_map(|found| concerns(found).then_some(())).count();
+        if concerned > 0 {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        // The receiver ends with the process; a wake-up that nobody hears is none.
+        let _ = self.wake.unbounded_send(());
+    }
+
+    fn state(&self) -> MutexGuard<'_, BTreeMap<String, Dependencies>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(name: &str) -> Subject {
+        Subject { group: "g".into(), kind: "K".into(), namespace: None, name: name.into() }
+    }
+
+    #[test]
+    fn only_unseen_versions_of_what_matters_make_a_configuration_dirty() {
+        let (triggers, _woken) = Triggers::new();
+        triggers.seen("a", subject("x"), Some("5".into()));
+        triggers.seen("a", subject("absent"), None);
+        for (name, version, dirty) in
+            [("x", Some("5"), false), ("other", Some("1"), false), ("absent", None, false), ("x", Some("6"), true), ("x", None, true)]
+        {
+            triggers.changed(&subject(name), version);
+            assert_eq!(triggers.take("a").any(), dirty, "{name} {version:?}");
+        }
+        triggers.may_have_changed("g", "K");
+        assert!(triggers.take("a").objects);
+        triggers.forget("a");
+        triggers.may_have_changed("g", "K");
+        assert!(!triggers.take("a").any());
+    }
+
+    #[test]
+    fn the_event_of_our_own_write_is_no_news_even_if_it_comes_before_the_answer() {
+        let (triggers, _woken) = Triggers::new();
+        triggers.seen("a", subject("x"), Some("5".into()));
+        triggers.changed(&subject("x"), Some("6"));
+        triggers.seen("a", subject("x"), Some("6".into()));
+        assert!(!triggers.take("a").any());
+    }
+}

@@ -1,0 +1,362 @@
+//! Watches that are opened and closed while the operator runs.
+//!
+//! One watch for each kind, shared by all configurations that depend on it. Only metadata is asked for and nothing of it
+//! is kept: an event says which object is in which version, and [`Triggers`] knows whether that matters. The exception is
+//! the kind that tells about rollouts, which is handed to [`Rollouts`] in full. CRDs are watched all the time, so that
+//! a kind is seen when it is installed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::WatchStreamExt;
+use kube::{Resource, ResourceExt};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::rollout::Rollouts;
+use super::triggers::{Causes, Subject, Triggers};
+use crate::cluster::{Cluster, ClusterError, Served};
+
+/// Objects in one page of a list: small pages keep the memory small, whatever the cluster holds.
+const PAGE_SIZE: u32 = 50;
+/// How long a first list may take before planning goes on without its watch.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The open watches.
+pub(super) struct Watches {
+    cluster: Arc<Cluster>,
+    triggers: Arc<Triggers>,
+    rollouts: Arc<dyn Rollouts>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    open: BTreeMap<(String, String), Open>,
+    /// CRDs of kinds that profiles declare, and the version that was told last.
+    crds: BTreeMap<String, String>,
+    /// What configurations look at the rollouts for.
+    rolling: BTreeMap<String, Vec<Interest>>,
+}
+
+struct Open {
+    version: String,
+    users: BTreeSet<String>,
+    task: AbortHandle,
+    synced: watch::Receiver<bool>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// An object whose rollout matters, and what was seen of it.
+struct Interest {
+    labels: Value,
+    rolling: bool,
+    fingerprint: String,
+}
+
+impl Watches {
+    pub(super) fn new(cluster: Arc<Cluster>, triggers: Arc<Triggers>, rollouts: Arc<dyn Rollouts>) -> Self {
+        Self { cluster, triggers, rollouts, state: Arc::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Watches exactly `kinds` for `config`, and waits until their first lists are read: what is read afterwards can't
+    /// change unnoticed.
+    pub(super) async fn follow(&self, config: &str, kinds: &[Served]) {
+        let mut waiting = Vec::new();
+        {
+            let mut state = self.state();
+            let wanted: BTreeSet<_> = kinds.iter().map(key).collect();
+            for (kind, open) in &mut state.open {
+                if !wanted.contains(kind) {
+                    open.users.remove(config);
+                }
+            }
+            for served in kinds {
+                let usable = |open: &Open| open.version == served.resource.version && !open.task.is_finished();
+                let mut users = BTreeSet::from([config.to_owned()]);
+                match state.open.get_mut(&key(served)) {
+                    Some(open) if usable(open) => {
+                        open.users.insert(config.to_owned());
+                    }
+                    found => {
+                        users.extend(found.map(|open| std::mem::take(&mut open.users)).unwrap_or_default());
+                        let open = self.open(served, users);
+                        state.open.insert(key(served), open);
+                    }
+                }
+                waiting.extend(state.open.get(&key(served)).map(|open| open.synced.clone()));
+            }
+            state.open.retain(|_, open| !open.users.is_empty());
+        }
+        for mut synced in waiting {
+            match tokio::time::timeout(SYNC_TIMEOUT, synced.wait_for(|synced| *synced)).await {
+                Ok(Ok(_)) | Ok(Err(_)) => {}
+                Err(_) => tracing::warn!(config, "a watch has not listed its objects in time; planning goes on without it"),
+            }
+        }
+    }
+
+    /// Whether rollouts are watched, so that what is known of them is complete.
+    pub(super) fn leave(&self, config: &str) {
+        let mut state = self.state();
+        state.rolling.remove(config);
+        for open in state.open.values_mut() {
+            open.users.remove(config);
+        }
+        state.open.retain(|_, open| !open.users.is_empty());
+    }
+
+    /// `config` depends on the rollouts of these objects; those that are under way also for their progress.
+    pub(super) fn follow_rollouts<'a>(&self, config: &str, objects: impl IntoIterator<Item = (&'a Value, bool)>) {
+        let interests = objects.into_iter().map(|(object, rolling)| Interest {
+            labels: json!({"metadata": {"labels": object.pointer("/metadata/labels")}}),
+            rolling,
+            fingerprint: self.rollouts.fingerprint(object, rolling),
+        });
+        let interests = interests.collect();
+        self.state().rolling.insert(config.to_owned(), interests);
+    }
+
+    /// The version of the CRD as it was told last; `None` if there is none.
+    pub(super) fn crd_version(&self, name: &str) -> Option<String> {
+        self.state().crds.get(name).cloned()
+    }
+
+    /// Follows the CRDs of `names`, as (CRD, group, kind), until the process ends.
+    pub(super) fn follow_crds(&self, names: BTreeMap<String, (String, String)>) -> impl Future<Output = ()> + use<> {
+        let resource = ApiResource::erase::<
+            k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+        >(&());
+        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(self.cluster.client(), &resource);
+        let (cluster, triggers, state) = (self.cluster.clone(), self.triggers.clone(), self.state.clone());
+        async move {
+            let mut listed = BTreeSet::new();
+            let mut events = pin!(events(api, &resource.kind));
+            while let Some(event) = events.next().await {
+                let changed = match event {
+                    Told::Changed(crd) if names.contains_key(&crd.name) => {
+                        listed.insert(crd.name.clone());
+                        vec![(crd.name, crd.version)]
+                    }
+                    Told::Began => {
+                        listed.clear();
+                        Vec::new()
+                    }
+                    Told::Listed => {
+                        let known: Vec<_> = lock(&state).crds.keys().cloned().collect();
+                        known.into_iter().filter(|name| !listed.contains(name)).map(|name| (name, None)).collect()
+                    }
+                    Told::Changed(_) | Told::NotServed => Vec::new(),
+                };
+                for (name, version) in changed {
+                    let Some((group, _)) = names.get(&name) else { continue };
+                    cluster.forget_kinds(group);
+                    match &version {
+                        Some(version) => lock(&state).crds.insert(name.clone(), version.clone()),
+                        None => lock(&state).crds.remove(&name),
+                    };
+                    triggers.changed(&crd_subject(&name), version.as_deref());
+                }
+            }
+        }
+    }
+
+    fn open(&self, served: &Served, users: BTreeSet<String>) -> Open {
+        let (listed, synced) = watch::channel(false);
+        let full = self.rollouts.watched();
+        let task = if (full.group, full.kind) == (served.resource.group.as_str(), served.resource.kind.as_str()) {
+            tokio::spawn(self.watch_rollouts(served.clone(), listed)).abort_handle()
+        } else {
+            tokio::spawn(self.watch_metadata(served.clone(), listed)).abort_handle()
+        };
+        tracing::debug!(kind = served.resource.kind, version = served.resource.version, "watch opened");
+        Open { version: served.resource.version.clone(), users, task, synced }
+    }
+
+    fn watch_metadata(&self, served: Served, listed: watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
+        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(self.cluster.client(), &served.resource);
+        let (cluster, triggers) = (self.cluster.clone(), self.triggers.clone());
+        async move {
+            let (group, kind) = (&served.resource.group, &served.resource.kind);
+            let mut events = pin!(events(api, kind));
+            while let Some(event) = events.next().await {
+                match event {
+                    Told::Changed(object) => {
+                        let Object { namespace, name, version } = object;
+                        let subject = Subject { group: group.clone(), kind: kind.clone(), namespace, name };
+                        triggers.changed(&subject, version.as_deref());
+                    }
+                    Told::Began => {}
+                    Told::Listed => {
+                        // Whoever was there before a reconnect and is not there now is in no event.
+                        if listed.send_replace(true) {
+                            triggers.may_have_changed(group, kind);
+                        }
+                    }
+                    Told::NotServed => {
+                        cluster.forget_kinds(group);
+                        triggers.may_have_changed(group, kind);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn watch_rollouts(&self, served: Served, listed: watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
+        let api: Api<DynamicObject> = Api::all_with(self.cluster.client(), &served.resource);
+        let (triggers, rollouts, state) = (self.triggers.clone(), self.rollouts.clone(), self.state.clone());
+        async move {
+            let settings = watcher::Config::default().page_size(PAGE_SIZE);
+            let mut objects = Vec::new();
+            let mut events = pin!(watcher(api, settings).default_backoff());
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(Event::Init) => objects.clear(),
+                    Ok(Event::InitApply(object)) => objects.extend(full(object)),
+                    Ok(Event::InitDone) => {
+                        rollouts.saw_all(&std::mem::take(&mut objects));
+                        listed.send_replace(true);
+                    }
+                    Ok(Event::Apply(object)) => full(object).iter().for_each(|object| rollouts.saw(object)),
+                    Ok(Event::Delete(object)) => rollouts.lost(&object.name_any()),
+                    Err(error) if is_not_served(&error) => {
+                        rollouts.saw_all(&[]);
+                        listed.send_replace(true);
+                        return;
+                    }
+                    Err(error) => {
+                        tracing::debug!(kind = served.resource.kind, %error, "watch interrupted");
+                        continue;
+                    }
+                }
+                if *listed.borrow() {
+                    tell_rollouts(&state, &triggers, rollouts.as_ref());
+                }
+            }
+        }
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Marks the configurations for which the rollouts look different now.
+fn tell_rollouts(state: &Mutex<State>, triggers: &Triggers, rollouts: &dyn Rollouts) {
+    let mut concerned = Vec::new();
+    for (config, interests) in &mut lock(state).rolling {
+        let mut causes = Causes::default();
+        for interest in interests {
+            let fingerprint = rollouts.fingerprint(&interest.labels, interest.rolling);
+            if fingerprint != interest.fingerprint {
+                interest.fingerprint = fingerprint;
+                causes.rollouts |= interest.rolling;
+                causes.objects |= !interest.rolling;
+            }
+        }
+        if causes.any() {
+            concerned.push((config.clone(), causes));
+        }
+    }
+    for (config, causes) in concerned {
+        triggers.happened(&config, causes);
+    }
+}
+
+/// The subject of a CRD.
+pub(super) fn crd_subject(name: &str) -> Subject {
+    Subject {
+        group: "apiextensions.k8s.io".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+        namespace: None,
+        name: name.to_owned(),
+    }
+}
+
+fn key(served: &Served) -> (String, String) {
+    (served.resource.group.clone(), served.resource.kind.clone())
+}
+
+/// What a metadata watch tells.
+enum Told {
+    Began,
+    Changed(Object),
+    Listed,
+    NotServed,
+}
+
+/// An object in a version, or gone.
+struct Object {
+    namespace: Option<String>,
+    name: String,
+    version: Option<String>,
+}
+
+fn events(
+    api: Api<PartialObjectMeta<DynamicObject>>,
+    kind: &str,
+) -> impl Stream<Item = Told> + use<> {
+    let kind = kind.to_owned();
+    let settings = watcher::Config::default().page_size(PAGE_SIZE);
+    watcher(api, settings).default_backoff().filter_map(move |event| {
+        let told = match event {
+            Ok(Event::Init) => Some(Told::Began),
+            Ok(Event::InitDone) => Some(Told::Listed),
+            Ok(Event::Apply(object) | Event::InitApply(object)) => Some(Told::Changed(Object {
+                namespace: object.namespace(),
+                name: object.name_any(),
+                version: object.resource_version(),
+            })),
+            Ok(Event::Delete(object)) => Some(Told::Changed(Object {
+                namespace: object.namespace(),
+                name: object.name_any(),
+                version: None,
+            })),
+            Err(error) if is_not_served(&error) => Some(Told::NotServed),
+            Err(error) => {
+                tracing::debug!(kind, %error, "watch interrupted");
+                None
+            }
+        };
+        async move { told }
+    })
+}
+
+/// Whether the watch ended because nothing is served there any more.
+fn is_not_served(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => {
+            matches!(ClusterError::from(kube::Error::Api(status.clone())), ClusterError::NotServed)
+        }
+        watcher::Error::InitialListFailed(_)
+        | watcher::Error::WatchStartFailed(_)
+        | watcher::Error::WatchFailed(_)
+        | watcher::Error::WatchError(_)
+        | watcher::Error::NoResourceVersion => false,
+    }
+}
+
+/// The object as JSON, without what is half of it and never needed.
+fn full(mut object: DynamicObject) -> Option<Value> {
+    object.meta_mut().managed_fields = None;
+    serde_json::to_value(object).ok()
+}

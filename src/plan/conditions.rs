@@ -1,0 +1,199 @@
+//! Conditions: all of them derived from one verdict, in one place.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::reason::{self, condition};
+use super::status::time;
+use crate::api::Phase;
+
+/// The types that are always there, each True in its phase only; automation waits for them by name.
+const PHASES: [(Phase, &str); 8] = [
+    (Phase::Ignored, "Ignored"),
+    (Phase::Drafting, "Drafting"),
+    (Phase::ReviewRequired, "ReviewRequired"),
+    (Phase::InProgress, "InProgress"),
+    (Phase::Completed, "Completed"),
+    (Phase::Drifted, "Drifted"),
+    (Phase::Failed, "Failed"),
+    (Phase::PrerequisiteFailed, "PrerequisiteFailed"),
+];
+/// The types that are there only once they have been True.
+const RARE_PHASES: [(Phase, &str); 2] =
+    [(Phase::CompletedWithErrors, "CompletedWithErrors"), (Phase::CompletedWithUpgrade, "CompletedWithUpgrade")];
+
+/// The longest message that a condition may have.
+const MESSAGE_LIMIT: usize = 32_768;
+
+/// What conditions follow from.
+#[derive(Debug, Clone)]
+pub struct Verdict<'a> {
+    /// Where the configuration stands.
+    pub phase: Phase,
+    /// Why, a constant of [`reason`].
+    pub reason: &'a str,
+    /// What is going on and what to do next.
+    pub message: &'a str,
+    /// Old and new value of inputs that have changed.
+    pub input_drift: Option<String>,
+    /// The generation of spec that this describes.
+    pub generation: i64,
+}
+
+/// The conditions of `verdict`. `lastTransitionTime` of `old` ones is kept where their status stays.
+#[must_use]
+pub fn derive(old: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<Condition> {
+    let mut new = Vec::new();
+    for (phase, name) in PHASES {
+        // An upgrade that waits for review changes nothing about what is completed.
+        let holds = phase == verdict.phase
+            || (phase == Phase::Completed && verdict.phase == Phase::CompletedWithUpgrade);
+        new.push(wanted(name, holds, verdict));
+    }
+    for (phase, name) in RARE_PHASES {
+        let holds = phase == verdict.phase;
+        if holds || old.iter().any(|condition| condition.type_ == name) {
+            new.push(wanted(name, holds, verdict));
+        }
+    }
+    let drifted = verdict.input_drift.is_some();
+    if drifted || old.iter().any(|found| found.type_ == condition::INPUT_DEPENDENCY_DRIFT) {
+        let mut found = wanted(condition::INPUT_DEPENDENCY_DRIFT, drifted, verdict);
+        if let Some(text) = &verdict.input_drift {
+            found.reason = "InputChanged".to_owned();
+            found.message = cut(text);
+        }
+        new.push(found);
+    }
+    let upgrade = verdict.phase == Phase::CompletedWithUpgrade;
+    if upgrade || old.iter().any(|found| found.type_ == condition::UPGRADE_AVAILABLE) {
+        new.push(wanted(condition::UPGRADE_AVAILABLE, upgrade, verdict));
+    }
+    new.extend(readiness(verdict));
+    for condition in &mut new {
+        let before = old.iter().find(|before| before.type_ == condition.type_ && before.status == condition.status);
+        condition.last_transition_time = before.map_or_else(|| time(now), |before| before.last_transition_time.clone());
+    }
+    new.sort_by(|a, b| a.type_.cmp(&b.type_));
+    new
+}
+
+/// Ready, Reconciling and Stalled, so that kstatus clients and `kubectl wait` read each phase as DESIGN.md says: Ready is
+/// absent while a person is needed for the next step, so that nothing takes it for failed or finished.
+fn readiness(verdict: &Verdict<'_>) -> Vec<Condition> {
+    let ready = |holds| wanted(condition::READY, holds, verdict);
+    match verdict.phase {
+        Phase::Completed | Phase::CompletedWithUpgrade | Phase::Ignored => {
+            let mut ready = ready(true);
+            ready.reason = verdict.reason.to_owned();
+            vec![ready]
+        }
+        Phase::ReviewRequired | Phase::Drifted => Vec::new(),
+        Phase::Pending | Phase::Drafting | Phase::InProgress => {
+            vec![ready(false), wanted(condition::RECONCILING, true, verdict)]
+        }
+        Phase::Failed | Phase::CompletedWithErrors | Phase::PrerequisiteFailed => {
+            vec![ready(false), wanted(condition::STALLED, true, verdict)]
+        }
+    }
+}
+
+fn wanted(name: &str, holds: bool, verdict: &Verdict<'_>) -> Condition {
+    // Ready=False carries the reason too: it is the condition that people look at first.
+    let tells = holds || name == condition::READY;
+    Condition {
+        type_: name.to_owned(),
+        status: if holds { "True" } else { "False" }.to_owned(),
+        reason: if tells { verdict.reason } else { reason::NOT_APPLICABLE }.to_owned(),
+        message: if tells { cut(verdict.message) } else { format!("The phase is {:?}.", verdict.phase) },
+        observed_generation: Some(verdict.generation),
+        last_transition_time: time(Timestamp::UNIX_EPOCH),
+    }
+}
+
+fn cut(message: &str) -> String {
+    super::status::cut_text(message, MESSAGE_LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Phase; 11] = [
+        Phase::Pending,
+        Phase::Drafting,
+        Phase::PrerequisiteFailed,
+        Phase::ReviewRequired,
+        Phase::InProgress,
+        Phase::Completed,
+        Phase::CompletedWithErrors,
+        Phase::CompletedWithUpgrade,
+        Phase::Failed,
+        Phase::Drifted,
+        Phase::Ignored,
+    ];
+
+    fn verdict(phase: Phase) -> Verdict<'static> {
+        Verdict { phase, reason: "Because", message: "text", input_drift: None, generation: 3 }
+    }
+
+    fn seconds(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    #[test]
+    fn at_most_one_phase_is_true_and_every_field_is_filled() {
+        for phase in ALL {
+            let conditions = derive(&[], &verdict(phase), seconds(10));
+            let names: Vec<_> = PHASES.iter().map(|(_, name)| *name).collect();
+            let holding = conditions.iter().filter(|c| c.status == "True" && names.contains(&c.type_.as_str())).count();
+            let exactly = !matches!(phase, Phase::Pending | Phase::CompletedWithErrors);
+            assert_eq!(holding, usize::from(exactly), "{phase:?}");
+            for condition in conditions {
+                assert!(!condition.reason.is_empty() && !condition.message.is_empty(), "{condition:?}");
+                assert_eq!(condition.observed_generation, Some(3));
+            }
+        }
+    }
+
+    #[test]
+    fn times_move_only_with_the_status() {
+        let first = derive(&[], &verdict(Phase::ReviewRequired), seconds(10));
+        let same = derive(&first, &Verdict { message: "other text", ..verdict(Phase::ReviewRequired) }, seconds(20));
+        assert!(same.iter().all(|condition| condition.last_transition_time == time(seconds(10))));
+        let moved = derive(&same, &verdict(Phase::Completed), seconds(30));
+        let changed: Vec<_> = moved
+            .iter()
+            .filter(|condition| condition.last_transition_time == time(seconds(30)))
+            .map(|condition| condition.type_.as_str())
+            .collect();
+        assert_eq!(changed, ["Completed", "Ready", "ReviewRequired"]);
+    }
+
+    #[test]
+    fn readiness_of_each_phase() {
+        for phase in ALL {
+            let conditions = derive(&[], &verdict(phase), seconds(10));
+            let status = |name: &str| conditions.iter().find(|c| c.type_ == name).map(|c| c.status.clone());
+            let want = match phase {
+                Phase::Completed | Phase::CompletedWithUpgrade | Phase::Ignored => (Some("True"), None, None),
+                Phase::ReviewRequired | Phase::Drifted => (None, None, None),
+                Phase::Pending | Phase::Drafting | Phase::InProgress => (Some("False"), Some("True"), None),
+                Phase::Failed | Phase::CompletedWithErrors | Phase::PrerequisiteFailed => {
+                    (Some("False"), None, Some("True"))
+                }
+            };
+            let found = (status("Ready"), status("Reconciling"), status("Stalled"));
+            assert_eq!((found.0.as_deref(), found.1.as_deref(), found.2.as_deref()), want, "{phase:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_true_once_is_said_to_be_over() {
+        let upgrade = derive(&[], &verdict(Phase::CompletedWithUpgrade), seconds(1));
+        let done = derive(&upgrade, &verdict(Phase::Completed), seconds(2));
+        for name in ["CompletedWithUpgrade", "UpgradeAvailable"] {
+            assert_eq!(done.iter().find(|c| c.type_ == name).unwrap().status, "False", "{name}");
+        }
+    }
+}

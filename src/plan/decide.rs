@@ -1,0 +1,270 @@
+//! The decision: from what was observed to what happens next. One exhaustive `match`, readable in one sitting.
+//!
+//! **Invariants**, held by tests here and by the model check later: targets are written only by
+//! [`Decision::Execute`] with a non-empty `write`, which needs action Apply, an approval of exactly this plan, an object
+//! that is not being deleted, and an intent that was stored before.
+
+use jiff::Timestamp;
+
+use super::observed::{Observed, World};
+use super::{Plan, approval, execution, reason};
+use crate::api::{Action, Approval, ItemState, Operation, Phase, VirtPlatformConfigStatus};
+use approval::Waiting;
+
+/// What happens next.
+#[derive(Debug, PartialEq)]
+pub enum Decision {
+    /// Nothing at all: the object is being deleted.
+    Leave,
+    /// Report that the action is Ignore.
+    StandAside,
+    /// Report that no plan can be made from this spec.
+    Reject(String),
+    /// Report what is missing.
+    AwaitPrerequisites(Vec<String>),
+    /// Everything stays as it was reported.
+    Hold,
+    /// Show the plan that was made now.
+    Publish(Publication),
+    /// Carry out the approved plan.
+    Execute(Execution),
+    /// End the execution with items that failed.
+    Fail(Failure),
+}
+
+/// A plan to show, and where it leaves the configuration.
+#[derive(Debug, PartialEq)]
+pub struct Publication {
+    /// ReviewRequired, Drifted, CompletedWithUpgrade or Completed.
+    pub phase: Phase,
+    /// Why, a constant of [`reason`].
+    pub reason: &'static str,
+    /// What moved, for the reader; may be empty.
+    pub detail: String,
+    /// How an execution ended by this, for the history.
+    pub ended: Option<&'static str>,
+}
+
+/// One step of an execution.
+#[derive(Debug, PartialEq)]
+pub struct Execution {
+    /// The approval that it rests on.
+    pub approval: Approval,
+    /// The items whose state or message is known anew.
+    pub steps: Vec<Step>,
+    /// The items to write now. Their intent is stored.
+    pub write: Vec<String>,
+    /// When to look again without an event.
+    pub look_again: LookAgain,
+}
+
+/// When to look again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookAgain {
+    /// As soon as this step is stored.
+    AtOnce,
+    /// When something changes.
+    OnEvent,
+    /// When something changes, at the latest then.
+    At(Timestamp),
+}
+
+/// What becomes of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The item's name.
+    pub item: String,
+    /// Its state from now on.
+    pub state: ItemState,
+    /// What to tell about it.
+    pub message: String,
+}
+
+/// An execution that ends with failed items.
+#[derive(Debug, PartialEq)]
+pub struct Failure {
+    /// Failed or CompletedWithErrors.
+    pub phase: Phase,
+    /// What failed and what to do.
+    pub message: String,
+    /// The items whose state or message is known anew.
+    pub steps: Vec<Step>,
+}
+
+/// Decides what happens next.
+#[must_use]
+pub fn decide(seen: &Observed<'_>, now: Timestamp) -> Decision {
+    if seen.wanted.deleting {
+        return Decision::Leave;
+    }
+    let executing = seen.status.approval.as_ref().filter(|_| seen.status.phase == Some(Phase::InProgress));
+    match (seen.wanted.action, &seen.world, executing) {
+        (Action::Ignore, _, _) => Decision::StandAside,
+        (Action::DryRun | Action::Apply, World::Unread, _) => Decision::Hold,
+        (Action::DryRun | Action::Apply, World::Invalid(problem), _) => Decision::Reject(problem.clone()),
+        (Action::DryRun | Action::Apply, World::Missing(missing), _) => Decision::AwaitPrerequisites(missing.clone()),
+        (Action::Apply, World::Planned(plan), Some(approval)) => execution::next(seen, approval, plan, now),
+        (Action::Apply, World::Rollouts(rollouts), Some(approval)) => execution::progress(seen, approval, rollouts, now),
+        (Action::DryRun, World::Planned(plan), Some(_)) => withdrawn(seen.status, plan),
+        (Action::DryRun | Action::Apply, World::Planned(plan), None) => settle(seen, plan, now),
+        (Action::DryRun, World::Rollouts(_), _) | (Action::Apply, World::Rollouts(_), None) => Decision::Hold,
+    }
+}
+
+/// The action went back to DryRun in the middle of an execution: stop, say what was done, show what is left.
+fn withdrawn(status: &VirtPlatformConfigStatus, plan: &Plan) -> Decision {
+    let done: Vec<_> = status.items.iter().filter(|item| item.applied.is_some()).map(|item| item.name.as_str()).collect();
+    let detail = match done.as_slice() {
+        [] => "Execution was stopped before anything was written.".to_owned(),
+        done => format!("Execution was stopped; already written: {}.", done.join(", ")),
+    };
+    let (phase, reason) = if plan.is_satisfied() {
+        (Phase::Completed, reason::COMPLETED)
+    } else {
+        (Phase::ReviewRequired, reason::WITHDRAWN)
+    };
+    Decision::Publish(Publication { phase, reason, detail, ended: Some("Withdrawn") })
+}
+
+/// No execution is under way: show the plan, or begin if it is approved.
+fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
+    if matches!(seen.status.phase, Some(Phase::Failed | Phase::CompletedWithErrors)) && !cause_is_gone(seen, plan) {
+        return Decision::Hold;
+    }
+    let publish = |phase, reason, detail| Decision::Publish(Publication { phase, reason, detail, ended: None });
+    if plan.blocked().next().is_some() {
+        return publish(Phase::ReviewRequired, reason::BLOCKED, String::new());
+    }
+    if plan.is_satisfied() {
+        return publish(Phase::Completed, reason::COMPLETED, String::new());
+    }
+    match approval::granted(seen, plan, now) {
+        Ok(approval) => execution::begin(plan, approval),
+        Err(waiting) => {
+            let (phase, reason, detail) = why_waiting(seen, plan);
+            publish(phase, reason, [detail, how_to_approve(&waiting).to_owned()].join(" ").trim().to_owned())
+        }
+    }
+}
+
+/// Whether what made the execution fail can have changed: the spec, an input, or the target of an item that failed.
+fn cause_is_gone(seen: &Observed<'_>, plan: &Plan) -> bool {
+    let (status, wanted) = (seen.status, seen.wanted);
+    let planned = status.planned_spec.as_ref();
+    let target_moved = status.items.iter().filter(|item| item.state == ItemState::Failed).any(|item| {
+        plan.item(&item.name).is_none_or(|fresh| match item.applied {
+            Some(_) => !fresh.moved.is_empty(),
+            None => fresh.hash != item.item_hash,
+        })
+    });
+    // A failure without failed items is one of the spec or of an input; that a plan could be made says it is gone.
+    let of_an_item = status.items.iter().any(|item| item.state == ItemState::Failed);
+    !of_an_item
+        || status.observed_generation != Some(wanted.generation)
+        || planned.and_then(|planned| planned.replan.as_ref()) != wanted.replan.as_ref()
+        || status.inputs != plan.basis.inputs
+        || target_moved
+}
+
+/// The phase of a plan that holds changes and may not be executed yet, and why it is there.
+fn why_waiting(seen: &Observed<'_>, plan: &Plan) -> (Phase, &'static str, String) {
+    let status = seen.status;
+    let drift: Vec<_> = plan.items.iter().flat_map(|item| item.moved.iter().map(move |moved| (item, moved))).collect();
+    if seen.wanted.action == Action::Apply && !drift.is_empty() {
+        let detail: Vec<_> = drift.iter().map(|(item, moved)| format!("{}: {}.", item.target, moved.text)).collect();
+        return (Phase::Drifted, reason::DRIFT_DETECTED, detail.join(" "));
+    }
+    let known = status.plan_hash.is_some() && status.phase != Some(Phase::Ignored);
+    let inputs = changed_inputs(status, plan);
+    if status.plan_hash.as_ref() == Some(&plan.digest)
+        && status.phase == Some(Phase::ReviewRequired)
+        && let Some(reason) = remembered_reason(status)
+    {
+        return (Phase::ReviewRequired, reason, String::new());
+    }
+    if known && status.applied_options != seen.wanted.options {
+        (Phase::ReviewRequired, reason::OPTIONS_CHANGED, "The options have changed since the last plan.".to_owned())
+    } else if known && !inputs.is_empty() {
+        (Phase::ReviewRequired, reason::INPUT_DEPENDENCY_DRIFT, format!("Inputs have changed: {}.", inputs.join("; ")))
+    } else if is_upgrade(seen) {
+        let from = status.operator_version.as_deref().unwrap_or("unknown");
+        let detail = format!("Version {} plans this differently from version {from}.", seen.version);
+        (Phase::CompletedWithUpgrade, reason::LOGIC_CHANGED, detail)
+    } else if known && status.plan_hash.as_ref() != Some(&plan.digest) {
+        (Phase::ReviewRequired, reason::PLAN_STALE, stale_items(status, plan))
+    } else {
+        (Phase::ReviewRequired, reason::PLAN_READY, String::new())
+    }
+}
+
+/// Whether only the operator's logic can explain that a finished plan is no longer satisfied.
+fn is_upgrade(seen: &Observed<'_>) -> bool {
+    let finished = matches!(seen.status.phase, Some(Phase::Completed | Phase::CompletedWithUpgrade));
+    finished && seen.status.operator_version.as_deref().is_some_and(|version| version != seen.version)
+}
+
+/// The reason that ReviewRequired has now, as the constant.
+fn remembered_reason(status: &VirtPlatformConfigStatus) -> Option<&'static str> {
+    let condition = status.conditions.iter().find(|condition| condition.type_ == "ReviewRequired")?;
+    [
+        reason::PLAN_READY,
+        reason::PLAN_STALE,
+        reason::OPTIONS_CHANGED,
+        reason::INPUT_DEPENDENCY_DRIFT,
+        reason::WITHDRAWN,
+    ]
+    .into_iter()
+    .find(|reason| *reason == condition.reason)
+}
+
+/// Inputs whose values differ from those that the published plan was made from, each with old and new value.
+#[must_use]
+pub fn changed_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<String> {
+    let show = |value: Option<&serde_json::Value>| value.map_or_else(|| "absent".to_owned(), ToString::to_string);
+    let mut changed = Vec::new();
+    for input in &plan.basis.inputs {
+        let before = status.inputs.iter().find(|old| old.target == input.target && old.path == input.path);
+        if before.is_none_or(|before| before.value != input.value) {
+            let from = show(before.and_then(|before| before.value.as_ref()));
+            changed.push(format!("{} {} from {from} to {}", input.target, input.path, show(input.value.as_ref())));
+        }
+    }
+    changed
+}
+
+/// Which items of the published plan are not as they were shown.
+#[must_use]
+pub(super) fn stale_items(status: &VirtPlatformConfigStatus, plan: &Plan) -> String {
+    let moved = plan.items.iter().filter(|fresh| {
+        status.items.iter().find(|item| item.name == fresh.name).is_none_or(|item| item.item_hash != fresh.hash)
+    });
+    let names: Vec<_> = moved.map(|item| item.target.to_string()).collect();
+    if names.is_empty() {
+        "The plan has changed since it was shown.".to_owned()
+    } else {
+        format!("Changed since the plan was shown: {}.", names.join(", "))
+    }
+}
+
+fn how_to_approve(waiting: &Waiting) -> &'static str {
+    match waiting {
+        Waiting::NotAsked => "",
+        Waiting::NotApproved => {
+            "Action Apply alone does not approve it: set spec.approvedPlanHash to status.planHash, or set the action to DryRun and, after reading the plan, to Apply."
+        }
+        Waiting::TooSoon => {
+            "The plan changed within the minute before it was approved: read it again and set spec.approvedPlanHash to status.planHash."
+        }
+        Waiting::NeedsReview => {
+            "Apply was asked for in advance, but this plan takes something from others and must be read first: set spec.approvedPlanHash to status.planHash."
+        }
+    }
+}
+
+/// Whether an item changes anything when the plan is executed.
+pub(super) fn writes(operation: Operation) -> bool {
+    matches!(operation, Operation::Create | Operation::Update | Operation::Remove)
+}
+
+#[cfg(test)]
+mod tests;

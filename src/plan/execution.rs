@@ -1,0 +1,227 @@
+//! The execution of an approved plan: wave by wave, intent before effect.
+//!
+//! An item passes through Pending, InProgress (intent stored), InProgress with `applied` (written) and Completed (in
+//! effect). After a crash at any point the live object tells which of them is true.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::decide::{Decision, Execution, Failure, LookAgain, Publication, Step, changed_inputs, stale_items, writes};
+use super::health::Rollout;
+use super::item::PlanItem;
+use super::observed::Observed;
+use super::{Plan, reason};
+use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase};
+
+/// The first step of a plan that was just approved: the intent of its first wave.
+#[must_use]
+pub(super) fn begin(plan: &Plan, approval: Approval) -> Decision {
+    let first = plan.items.iter().filter(|item| item.changes()).map(|item| item.wave).min();
+    let steps = plan.items.iter().map(|item| match item.changes() {
+        true if Some(item.wave) == first => intent(&item.name),
+        true => step(&item.name, ItemState::Pending, "Waits for the items before it."),
+        false => step(&item.name, ItemState::Completed, &item.message),
+    });
+    let steps = steps.collect();
+    Decision::Execute(Execution { approval, steps, write: Vec::new(), look_again: LookAgain::AtOnce })
+}
+
+/// The next step, from a plan that was made anew.
+#[must_use]
+pub(super) fn next(seen: &Observed<'_>, approval: &Approval, plan: &Plan, now: Timestamp) -> Decision {
+    if let Some(end) = no_longer_approved(seen, approval, plan) {
+        return Decision::Publish(end);
+    }
+    let standing = |item: &Item| match plan.item(&item.name) {
+        Some(fresh) => stand(seen, item, is_written(item, fresh), &fresh.rollout, now),
+        None => Standing::Unwritten,
+    };
+    walk(seen, approval, now, standing).unwrap_or_else(|| finish(seen, plan))
+}
+
+/// The next step while everything that was written is on its way: nothing is written here.
+#[must_use]
+pub(super) fn progress(
+    seen: &Observed<'_>,
+    approval: &Approval,
+    rollouts: &BTreeMap<String, Rollout>,
+    now: Timestamp,
+) -> Decision {
+    let standing = |item: &Item| match rollouts.get(&item.name) {
+        Some(rollout) => stand(seen, item, true, rollout, now),
+        None => unlooked(item),
+    };
+    match walk(seen, approval, now, standing) {
+        Some(Decision::Execute(mut execution)) => {
+            execution.write.clear();
+            Decision::Execute(execution)
+        }
+        Some(decision) => decision,
+        None => Decision::Hold,
+    }
+}
+
+/// Where an item stands.
+enum Standing {
+    Pending,
+    Unwritten,
+    Waiting { text: String, paused: bool },
+    Completed(String),
+    Failed(String),
+}
+
+fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now: Timestamp) -> Standing {
+    if !written {
+        return unlooked(item);
+    }
+    match (item.state, rollout) {
+        (ItemState::Completed, _) => Standing::Completed(item.message.clone()),
+        (ItemState::Failed, _) => Standing::Failed(item.message.clone()),
+        (ItemState::Pending | ItemState::InProgress, Rollout::Done(text)) => Standing::Completed(text.clone()),
+        (ItemState::Pending | ItemState::InProgress, Rollout::Failed(text)) => Standing::Failed(text.clone()),
+        (ItemState::Pending | ItemState::InProgress, Rollout::Waiting { text, paused }) => {
+            let overdue = !paused && deadline(seen, item).is_some_and(|deadline| deadline <= now);
+            if overdue {
+                Standing::Failed(format!("Not in effect within spec.waitTimeout: {text}"))
+            } else {
+                Standing::Waiting { text: text.clone(), paused: *paused }
+            }
+        }
+    }
+}
+
+/// Where an item stands by its memory alone.
+fn unlooked(item: &Item) -> Standing {
+    match item.state {
+        ItemState::Pending if writes(item.operation) => Standing::Pending,
+        ItemState::Pending | ItemState::Completed => Standing::Completed(item.message.clone()),
+        ItemState::InProgress => Standing::Unwritten,
+        ItemState::Failed => Standing::Failed(item.message.clone()),
+    }
+}
+
+fn deadline(seen: &Observed<'_>, item: &Item) -> Option<Timestamp> {
+    let limit = seen.wanted.wait_timeout?;
+    item.wait_started_at.as_ref().and_then(|start| start.0.checked_add(limit).ok())
+}
+
+/// Goes through the waves until one is not done. `None` if all are.
+fn walk(
+    seen: &Observed<'_>,
+    approval: &Approval,
+    now: Timestamp,
+    standing: impl Fn(&Item) -> Standing,
+) -> Option<Decision> {
+    let items = &seen.status.items;
+    let waves: BTreeSet<u32> = items.iter().map(|item| item.wave).collect();
+    let mut steps = Vec::new();
+    let mut failed = Vec::new();
+    for wave in waves {
+        let (mut pending, mut unwritten, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        for item in items.iter().filter(|item| item.wave == wave) {
+            match standing(item) {
+                Standing::Pending => pending.push(item),
+                Standing::Unwritten => unwritten.push(item),
+                Standing::Waiting { text, paused } => {
+                    steps.push(step(&item.name, ItemState::InProgress, &text));
+                    waiting.push((item, paused));
+                }
+                Standing::Completed(text) => steps.push(step(&item.name, ItemState::Completed, &text)),
+                Standing::Failed(text) => {
+                    failed.push(format!("{}: {text}", item.target_ref));
+                    steps.push(step(&item.name, ItemState::Failed, &text));
+                }
+            }
+        }
+        if !failed.is_empty() && seen.wanted.failure_policy == FailurePolicy::Abort {
+            return Some(fail(Phase::Failed, &failed, steps));
+        }
+        let execute = |steps, write, look_again| {
+            Some(Decision::Execute(Execution { approval: approval.clone(), steps, write, look_again }))
+        };
+        if !pending.is_empty() {
+            steps.extend(pending.iter().map(|item| intent(&item.name)));
+            return execute(steps, Vec::new(), LookAgain::AtOnce);
+        }
+        if !unwritten.is_empty() {
+            let write = unwritten.iter().map(|item| item.name.clone()).collect();
+            return execute(steps, write, LookAgain::AtOnce);
+        }
+        if !waiting.is_empty() {
+            let running = waiting.iter().filter(|(_, paused)| !paused);
+            let earliest = running.filter_map(|(item, _)| deadline(seen, item)).filter(|at| *at > now).min();
+            return execute(steps, Vec::new(), earliest.map_or(LookAgain::OnEvent, LookAgain::At));
+        }
+    }
+    (!failed.is_empty()).then(|| fail(Phase::CompletedWithErrors, &failed, steps))
+}
+
+fn finish(seen: &Observed<'_>, plan: &Plan) -> Decision {
+    let (phase, reason, detail, ended) = if plan.is_satisfied() {
+        (Phase::Completed, reason::COMPLETED, String::new(), "Completed")
+    } else {
+        (Phase::ReviewRequired, reason::PLAN_STALE, stale_items(seen.status, plan), "Stale")
+    };
+    Decision::Publish(Publication { phase, reason, detail, ended: Some(ended) })
+}
+
+fn fail(phase: Phase, failed: &[String], steps: Vec<Step>) -> Decision {
+    let message = format!(
+        "{}. Remove the cause, then edit spec or set the annotation advisor.kubevirt.io/replan to a new value.",
+        failed.join("; ")
+    );
+    Decision::Fail(Failure { phase, message, steps })
+}
+
+/// Whether the approval still covers what is left to do. What was written is taken as it was reviewed; what was not must
+/// be exactly as it was reviewed, and so must profile, options and inputs.
+fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> Option<Publication> {
+    let items = &seen.status.items;
+    let stale = |reason, detail| {
+        Some(Publication { phase: Phase::ReviewRequired, reason, detail, ended: Some("Stale") })
+    };
+    let drift: Vec<_> = plan
+        .items
+        .iter()
+        .filter(|fresh| items.iter().any(|item| item.name == fresh.name && item.applied.is_some()))
+        .flat_map(|fresh| fresh.moved.iter().map(move |moved| format!("{}: {}.", fresh.target, moved.text)))
+        .collect();
+    if !drift.is_empty() {
+        let (phase, reason) = (Phase::Drifted, reason::DRIFT_DETECTED);
+        return Some(Publication { phase, reason, detail: drift.join(" "), ended: Some("Stale") });
+    }
+    let same_items = items.len() == plan.items.len() && items.iter().all(|item| plan.item(&item.name).is_some());
+    let hashes = items.iter().map(|item| match plan.item(&item.name) {
+        Some(fresh) if !is_written(item, fresh) && item.state != ItemState::Failed => fresh.hash.as_str(),
+        _ => item.item_hash.as_str(),
+    });
+    let named = items.iter().zip(hashes).map(|(item, hash)| (item.name.as_str(), item.wave, hash));
+    if same_items && plan.basis.digest(named) == approval.plan_hash {
+        return None;
+    }
+    if seen.status.applied_options != seen.wanted.options {
+        return stale(reason::OPTIONS_CHANGED, "The options were changed during the execution, which has stopped.".to_owned());
+    }
+    let inputs = changed_inputs(seen.status, plan);
+    if inputs.is_empty() {
+        stale(reason::PLAN_STALE, format!("Execution has stopped. {}", stale_items(seen.status, plan)))
+    } else {
+        let detail = format!("Execution has stopped because inputs have changed: {}.", inputs.join("; "));
+        stale(reason::INPUT_DEPENDENCY_DRIFT, detail)
+    }
+}
+
+/// Whether the item's object has been written: it is remembered, or the object is as wanted although its answer was lost.
+fn is_written(item: &Item, fresh: &PlanItem) -> bool {
+    let answer_lost = item.state == ItemState::InProgress && fresh.operation == Operation::NoChange;
+    writes(item.operation) && (item.applied.is_some() || answer_lost)
+}
+
+fn intent(item: &str) -> Step {
+    step(item, ItemState::InProgress, "About to be written.")
+}
+
+fn step(item: &str, state: ItemState, message: &str) -> Step {
+    Step { item: item.to_owned(), state, message: message.to_owned() }
+}

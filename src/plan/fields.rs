@@ -1,0 +1,267 @@
+//! Who owns which field: `metadata.managedFields` read as paths.
+//!
+//! A path is a list of segments in the notation of `fieldsV1`: `f:NAME` for a member of a map, `k:{…}` for the entry of a
+//! list with these keys, `v:VALUE` for that member of a set. Ownership is about leaves: a map or list that is owned as a
+//! whole, or a value.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// The path of a field, stable when lists are reordered.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldPath(Vec<String>);
+
+impl FieldPath {
+    /// Parses what [`fmt::Display`] writes.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        Self(text.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect())
+    }
+
+    /// The value at this path, if `object` has one.
+    #[must_use]
+    pub fn resolve<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        self.0.iter().try_fold(object, |value, segment| Some(step(value, segment)?.1))
+    }
+
+    /// The path as an RFC 6901 pointer into `object`. Entries of lists that are not there keep their own notation.
+    #[must_use]
+    pub fn pointer(&self, object: &Value) -> String {
+        let mut pointer = String::new();
+        let mut value = Some(object);
+        for segment in &self.0 {
+            let found = value.and_then(|value| step(value, segment));
+            let name = match (&found, segment.strip_prefix("f:")) {
+                (_, Some(name)) => name.to_owned(),
+                (Some((index, _)), None) => index.to_string(),
+                (None, None) => segment.clone(),
+            };
+            pointer.push('/');
+            pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+            value = found.map(|(_, value)| value);
+        }
+        pointer
+    }
+
+    /// The path with dots, as the Go program writes it. Names with dots are ambiguous in it: for display only.
+    #[must_use]
+    pub fn dotted(&self) -> String {
+        let names = self.0.iter().map(|segment| segment.strip_prefix("f:").unwrap_or(segment));
+        names.collect::<Vec<_>>().join(".")
+    }
+
+    /// Whether the field is part of what an object is for, and not one that every writer leaves behind.
+    fn matters(&self) -> bool {
+        self.0.first().is_none_or(|first| first != "f:status")
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|segment| write!(f, "/{}", segment.replace('~', "~0").replace('/', "~1")))
+    }
+}
+
+/// The value that one segment leads to, with its index if it is in a list.
+fn step<'a>(value: &'a Value, segment: &str) -> Option<(usize, &'a Value)> {
+    if let Some(name) = segment.strip_prefix("f:") {
+        return value.get(name).map(|value| (0, value));
+    }
+    let list = value.as_array()?;
+    let wanted: Value = serde_json::from_str(segment.get(2..)?).ok()?;
+    let matches = |entry: &Value| match (segment.get(..2), &wanted) {
+        (Some("k:"), Value::Object(keys)) => keys.iter().all(|(key, value)| entry.get(key) == Some(value)),
+        (Some("v:"), wanted) => entry == wanted,
+        (Some("i:"), _) => false,
+        _ => false,
+    };
+    let index = list.iter().position(matches)?;
+    list.get(index).map(|value| (index, value))
+}
+
+/// The leaves that `manager` owns by server-side apply, sorted. Status is left out.
+#[must_use]
+pub fn applied_by(object: &Value, manager: &str) -> Vec<FieldPath> {
+    let mut paths: Vec<_> = entries(object)
+        .filter(|entry| text(entry, "manager") == manager && text(entry, "operation") == "Apply")
+        .filter(|entry| text(entry, "subresource").is_empty())
+        .flat_map(|entry| leaves(entry.get("fieldsV1")))
+        .filter(FieldPath::matters)
+        .collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// Who changed the field at `path` last, as far as the object knows: manager and time. Nothing is known of deleted fields.
+#[must_use]
+pub fn last_changed_by(object: &Value, path: &FieldPath) -> Option<(String, String)> {
+    let owners = entries(object).filter(|entry| {
+        leaves(entry.get("fieldsV1")).iter().any(|leaf| path.0.starts_with(&leaf.0) || leaf.0.starts_with(&path.0))
+    });
+    let latest = owners.max_by_key(|entry| text(entry, "time").to_owned())?;
+    Some((text(latest, "manager").to_owned(), text(latest, "time").to_owned()))
+}
+
+/// The values of `object` at `paths`. A path without a value is kept as null, so that a deletion shows.
+#[must_use]
+pub fn view(object: &Value, paths: &[FieldPath]) -> BTreeMap<String, Value> {
+    paths.iter().map(|path| (path.to_string(), path.resolve(object).cloned().unwrap_or_default())).collect()
+}
+
+fn entries(object: &Value) -> impl Iterator<Item = &Value> {
+    object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn text<'a>(entry: &'a Value, key: &str) -> &'a str {
+    entry.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn leaves(fields: Option<&Value>) -> Vec<FieldPath> {
+    let mut found = Vec::new();
+    if let Some(Value::Object(map)) = fields {
+        collect(map, &mut Vec::new(), &mut found);
+    }
+    found
+}
+
+fn collect(map: &Map<String, Value>, path: &mut Vec<String>, found: &mut Vec<FieldPath>) {
+    // `.` says that the container itself is owned; it matters only where nothing in it is.
+    let members = map.iter().filter(|(segment, _)| segment.as_str() != ".");
+    let mut empty = true;
+    for (segment, below) in members {
+        empty = false;
+        path.push(segment.clone());
+        match below {
+            Value::Object(below) => collect(below, path, found),
+            _ => found.push(FieldPath(path.clone())),
+        }
+        path.pop();
+    }
+    if empty && !path.is_empty() {
+        found.push(FieldPath(path.clone()));
+    }
+}
+
+/// The path that a conflict's cause names, `.spec.list[name="a"].size`, in the notation of this module.
+#[must_use]
+pub fn from_cause(field: &str) -> FieldPath {
+    let mut segments = Vec::new();
+    let mut rest = field;
+    while !rest.is_empty() {
+        if let Some(member) = rest.strip_prefix('.') {
+            let end = member.find(['.', '[']).unwrap_or(member.len());
+            segments.push(format!("f:{}", &member[..end]));
+            rest = &member[end..];
+        } else {
+            let end = closing_bracket(rest);
+            segments.push(list_segment(rest[..end].trim_start_matches('[')));
+            rest = rest.get(end + 1..).unwrap_or_default();
+        }
+    }
+    FieldPath(segments)
+}
+
+/// Position of the bracket that ends `text`'s first element; quoted brackets do not count.
+fn closing_bracket(text: &str) -> usize {
+    let mut quoted = false;
+    let mut escaped = false;
+    for (index, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            ']' if !quoted => return index,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// `name="a",port=80` are keys, `="a"` is a member of a set, a bare number an index.
+fn list_segment(inner: &str) -> String {
+    if let Some(value) = inner.strip_prefix('=') {
+        return format!("v:{value}");
+    }
+    let mut keys = Map::new();
+    let mut rest = inner;
+    while let Some((key, after)) = rest.split_once('=') {
+        let mut values = serde_json::Deserializer::from_str(after).into_iter::<Value>();
+        let Some(Ok(value)) = values.next() else { break };
+        rest = after.get(values.byte_offset()..).unwrap_or_default().trim_start_matches(',');
+        keys.insert(key.to_owned(), value);
+    }
+    if keys.is_empty() { format!("i:{inner}") } else { format!("k:{}", Value::Object(keys)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object() -> Value {
+        json!({
+            "metadata": {"labels": {"a/b": "1"}, "managedFields": [
+                {"manager": "us", "operation": "Apply", "time": "2026-01-01T00:00:00Z", "fieldsV1": {
+                    "f:metadata": {"f:labels": {"f:a/b": {}}},
+                    "f:spec": {
+                        "f:list": {"k:{\"name\":\"b\"}": {".": {}, "f:name": {}, "f:size": {}}},
+                        "f:set": {"v:\"x\"": {}},
+                        "f:empty": {".": {}},
+                    },
+                    "f:status": {"f:phase": {}},
+                }},
+                {"manager": "them", "operation": "Update", "time": "2026-01-02T00:00:00Z", "fieldsV1": {"f:spec": {"f:mode": {}}}},
+            ]},
+            "spec": {"mode": "A", "empty": {}, "set": ["w", "x"], "list": [{"name": "a"}, {"name": "b", "size": 3}]},
+        })
+    }
+
+    #[test]
+    fn leaves_of_all_three_list_kinds_resolve_to_their_values() {
+        let object = object();
+        let paths = applied_by(&object, "us");
+        let found: Vec<_> = paths.iter().map(|path| (path.pointer(&object), path.resolve(&object).cloned().unwrap())).collect();
+        assert_eq!(
+            found,
+            [
+                ("/metadata/labels/a~1b".to_owned(), json!("1")),
+                ("/spec/empty".to_owned(), json!({})),
+                ("/spec/list/1/name".to_owned(), json!("b")),
+                ("/spec/list/1/size".to_owned(), json!(3)),
+                ("/spec/set/1".to_owned(), json!("x")),
+            ]
+        );
+        for path in paths {
+            assert_eq!(FieldPath::parse(&path.to_string()), path, "{path}");
+        }
+    }
+
+    #[test]
+    fn causes_of_conflicts_name_the_same_paths() {
+        let object = object();
+        for (cause, pointer) in [
+            (".spec.mode", "/spec/mode"),
+            (".spec.list[name=\"b\"].size", "/spec/list/1/size"),
+            (".spec.set[=\"x\"]", "/spec/set/1"),
+            (".spec.list[name=\"odd]name\"]", "/spec/list/k:{\"name\":\"odd]name\"}"),
+        ] {
+            assert_eq!(from_cause(cause).pointer(&object), pointer, "{cause}");
+        }
+    }
+
+    #[test]
+    fn the_last_writer_is_named() {
+        let path = FieldPath::parse("/f:spec/f:mode");
+        assert_eq!(last_changed_by(&object(), &path), Some(("them".into(), "2026-01-02T00:00:00Z".into())));
+        assert_eq!(last_changed_by(&object(), &FieldPath::parse("/f:spec/f:gone")), None);
+    }
+
+    #[test]
+    fn a_value_that_is_gone_shows_in_the_view() {
+        let view = view(&object(), &[FieldPath::parse("/f:spec/f:gone")]);
+        assert_eq!(view.get("/f:spec/f:gone"), Some(&Value::Null));
+    }
+}

@@ -1,0 +1,105 @@
+//! Plans: what a person reads and approves, and what is decided from it.
+//!
+//! **Invariant:** pure. No IO, no clock, no client; no profile and no third-party kind is named here.
+
+pub mod approval;
+pub mod conditions;
+pub mod decide;
+pub mod diff;
+pub mod digest;
+pub mod execution;
+pub mod fields;
+pub mod health;
+pub mod item;
+pub mod observed;
+pub mod reason;
+pub mod redact;
+pub mod status;
+mod summary;
+
+use serde_json::{Value, json};
+
+use crate::api::{Input, Operation, Severity, TargetRef};
+use item::PlanItem;
+
+impl From<profile_sdk::ObjectRef> for TargetRef {
+    fn from(object: profile_sdk::ObjectRef) -> Self {
+        Self { api_version: object.api_version, kind: object.kind, name: object.name, namespace: object.namespace }
+    }
+}
+
+impl std::fmt::Display for TargetRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
+}
+
+/// What is reviewed of a plan beside its items.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Basis {
+    /// The profile's name.
+    pub profile: String,
+    /// The options as the user gave them.
+    pub options: Option<Value>,
+    /// What the profile read, in a stable order.
+    pub inputs: Vec<Input>,
+}
+
+impl Basis {
+    /// The digest of the plan that has these items, as (name, wave, hash) in order.
+    #[must_use]
+    pub fn digest<'a>(&self, items: impl IntoIterator<Item = (&'a str, u32, &'a str)>) -> String {
+        digest::plan_hash(&json!({
+            "profile": self.profile,
+            "options": self.options,
+            "inputs": self.inputs,
+            "items": items.into_iter().collect::<Vec<_>>(),
+        }))
+    }
+}
+
+/// A plan, made now.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What it was made from.
+    pub basis: Basis,
+    /// Its items, in order of execution within their waves.
+    pub items: Vec<PlanItem>,
+    /// Its digest.
+    pub digest: String,
+}
+
+impl Plan {
+    /// The plan with these items.
+    #[must_use]
+    pub fn new(basis: Basis, items: Vec<PlanItem>) -> Self {
+        let digest = basis.digest(items.iter().map(|item| (item.name.as_str(), item.wave, item.hash.as_str())));
+        Self { basis, items, digest }
+    }
+
+    /// The item of that name.
+    #[must_use]
+    pub fn item(&self, name: &str) -> Option<&PlanItem> {
+        self.items.iter().find(|item| item.name == name)
+    }
+
+    /// Whether everything is as wanted.
+    #[must_use]
+    pub fn is_satisfied(&self) -> bool {
+        self.items.iter().all(|item| item.operation == Operation::NoChange)
+    }
+
+    /// Items that can't be written here.
+    pub fn blocked(&self) -> impl Iterator<Item = &PlanItem> {
+        self.items.iter().filter(|item| item.operation == Operation::Blocked)
+    }
+
+    /// The worst impact of the items.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.items.iter().map(|item| item.severity).max().unwrap_or(Severity::Low)
+    }
+}

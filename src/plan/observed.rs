@@ -1,0 +1,118 @@
+//! What a decision is made from: plain data, gathered beforehand.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::Plan;
+use super::digest;
+use super::health::Rollout;
+use crate::api::{self, Action, FailurePolicy, Severity, VirtPlatformConfig, VirtPlatformConfigStatus};
+
+/// The edit that last set `spec.action`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// The field manager.
+    pub by: String,
+    /// When, to the second.
+    pub at: Timestamp,
+}
+
+/// The spec, as far as decisions depend on it.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `spec.action`.
+    pub action: Action,
+    /// The edit that set the action, if the API server recorded it.
+    pub action_edit: Option<Edit>,
+    /// Digest of spec without action and approvedPlanHash.
+    pub spec_hash: String,
+    /// `spec.options`.
+    pub options: Option<Value>,
+    /// `spec.approvedPlanHash`, if not empty.
+    pub approved_plan_hash: Option<String>,
+    /// Whether `spec.approvalPolicy` is Automatic.
+    pub automatic: bool,
+    /// `spec.failurePolicy`.
+    pub failure_policy: FailurePolicy,
+    /// `spec.waitTimeout`; one that can't be read is no limit.
+    pub wait_timeout: Option<Duration>,
+    /// Whether `spec.bypassOptimisticLock` is set.
+    pub bypass: bool,
+    /// The annotation that asks for a fresh plan.
+    pub replan: Option<String>,
+    /// Whether the object is being deleted.
+    pub deleting: bool,
+}
+
+impl Wanted {
+    /// Reads it off the object.
+    #[must_use]
+    pub fn of(config: &VirtPlatformConfig) -> Self {
+        let spec = &config.spec;
+        let mut rest = spec.clone();
+        rest.action = Action::DryRun;
+        rest.approved_plan_hash = None;
+        Self {
+            generation: config.metadata.generation.unwrap_or_default(),
+            action: spec.action,
+            action_edit: action_edit(config),
+            spec_hash: digest::sha256(&rest),
+            options: spec.options.clone(),
+            approved_plan_hash: spec.approved_plan_hash.clone().filter(|hash| !hash.is_empty()),
+            automatic: spec.approval_policy == api::ApprovalPolicy::Automatic,
+            failure_policy: spec.failure_policy,
+            wait_timeout: spec.wait_timeout.as_deref().and_then(api::parse_duration),
+            bypass: spec.bypass_optimistic_lock,
+            replan: config.metadata.annotations.as_ref().and_then(|all| all.get(api::REPLAN_ANNOTATION)).cloned(),
+            deleting: config.metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+/// Who owns `spec.action`, and since when: the latest of the managers that do.
+fn action_edit(config: &VirtPlatformConfig) -> Option<Edit> {
+    let entries = config.metadata.managed_fields.iter().flatten();
+    let owners = entries.filter(|entry| {
+        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
+        fields.and_then(|fields| fields.pointer("/f:spec/f:action")).is_some()
+    });
+    let edits = owners.filter_map(|entry| {
+        Some(Edit { by: entry.manager.clone().unwrap_or_default(), at: entry.time.as_ref()?.0 })
+    });
+    edits.max_by_key(|edit| edit.at)
+}
+
+/// The world, as far as it was looked at.
+#[derive(Debug)]
+pub enum World {
+    /// Nothing was read, because nothing may be done.
+    Unread,
+    /// The profile is unknown, its options are not valid, or an input breaks its promise.
+    Invalid(String),
+    /// Something that the profile needs is missing: one sentence for each.
+    Missing(Vec<String>),
+    /// Only the rollouts of written items were looked at, by item name.
+    Rollouts(BTreeMap<String, Rollout>),
+    /// The plan was made anew.
+    Planned(Plan),
+}
+
+/// Everything that a decision is made from.
+#[derive(Debug)]
+pub struct Observed<'a> {
+    /// What the user wants.
+    pub wanted: &'a Wanted,
+    /// What the status remembers.
+    pub status: &'a VirtPlatformConfigStatus,
+    /// The world.
+    pub world: World,
+    /// The version of this build.
+    pub version: &'a str,
+    /// The impact that the profile declares, shown as long as there is no plan.
+    pub declared_impact: Severity,
+}

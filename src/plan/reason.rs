@@ -1,0 +1,46 @@
+//! Condition types and reasons: every word that automation may match, in one place.
+
+/// Condition types beside those that are named like phases.
+pub mod condition {
+    /// True once the configuration has nothing more to do; see the table in docs/ARCHITECTURE.md.
+    pub const READY: &str = "Ready";
+    /// True while the operator works on it (kstatus).
+    pub const RECONCILING: &str = "Reconciling";
+    /// True when only a person can make it go on (kstatus).
+    pub const STALLED: &str = "Stalled";
+    /// A value that the plan was made from has changed.
+    pub const INPUT_DEPENDENCY_DRIFT: &str = "InputDependencyDrift";
+    /// This version of the operator plans differently.
+    pub const UPGRADE_AVAILABLE: &str = "UpgradeAvailable";
+}
+
+/// A plan waits for its first review.
+pub const PLAN_READY: &str = "PlanReady";
+/// The plan changed since it was reviewed, because a target did.
+pub const PLAN_STALE: &str = "PlanStale";
+/// The plan changed because the options did.
+pub const OPTIONS_CHANGED: &str = "OptionsChanged";
+/// The plan changed because an input did.
+pub const INPUT_DEPENDENCY_DRIFT: &str = "InputDependencyDrift";
+/// Execution was stopped because the action is no longer Apply.
+pub const WITHDRAWN: &str = "Withdrawn";
+/// An item can't be written.
+pub const BLOCKED: &str = "Blocked";
+/// Somebody changed what was applied.
+pub const DRIFT_DETECTED: &str = "DriftDetected";
+/// The operator's logic changed.
+pub const LOGIC_CHANGED: &str = "LogicChanged";
+/// Something that the profile needs is missing.
+pub const PREREQUISITES_FAILED: &str = "PrerequisitesFailed";
+/// The options or the profile are not valid, or an input is not what its kind promises.
+pub const INVALID: &str = "Invalid";
+/// An item failed.
+pub const ITEM_FAILED: &str = "ItemFailed";
+/// The action is Ignore.
+pub const IGNORED: &str = "Ignored";
+/// Everything is as planned.
+pub const COMPLETED: &str = "Completed";
+/// An approved plan is being executed.
+pub const IN_PROGRESS: &str = "InProgress";
+/// The condition's cause is gone, or was never there.
+pub const NOT_APPLICABLE: &str = "NotApplicable";

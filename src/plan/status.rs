@@ -1,0 +1,305 @@
+//! The status that follows from a decision: one function from old to new.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::conditions::{self, Verdict};
+use super::decide::{Decision, Execution, Failure, Publication, Step, changed_inputs};
+use super::health::Rollout;
+use super::item::{self, PlanItem};
+use super::observed::{Observed, World};
+use super::reason::{self, condition};
+use super::summary;
+use super::{Plan, digest, redact};
+use crate::api::{
+    Applied, HistoryEntry, Item, ItemState, Operation, Phase, PlannedSpec, VirtPlatformConfigStatus as Status,
+};
+
+/// Diffs of all items together; longer ones are cut.
+const DIFF_BUDGET: usize = 256 * 1024;
+/// Desired objects above this size are left out of the status.
+const DESIRED_LIMIT: usize = 8 * 1024;
+/// Earlier plans that are remembered.
+const HISTORY_LIMIT: usize = 10;
+/// The longest message of an item.
+const MESSAGE_LIMIT: usize = 4096;
+
+/// What became of an item that was written just now.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Written {
+    /// The server took it, and answered with these values.
+    Applied(Applied),
+    /// The server refuses it for good.
+    Refused(String),
+}
+
+/// `now` as the API writes it, in whole seconds.
+#[must_use]
+pub fn time(now: Timestamp) -> Time {
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+}
+
+/// `text` in at most `limit` bytes, ending in an ellipsis if it was longer.
+#[must_use]
+pub fn cut_text(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let end = (0..=limit.saturating_sub('…'.len_utf8())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}…", &text[..end])
+}
+
+/// The status after `decision` and the writes that it caused; `None` if there is nothing to report.
+#[must_use]
+pub fn compose(
+    seen: &Observed<'_>,
+    decision: &Decision,
+    written: &BTreeMap<String, Written>,
+    now: Timestamp,
+) -> Option<Status> {
+    let mut status = seen.status.clone();
+    let generation = seen.wanted.generation;
+    let (phase, reason, text) = match decision {
+        Decision::Leave | Decision::Hold => return None,
+        Decision::StandAside => {
+            end(&mut status, Some("Withdrawn"), now);
+            (Phase::Ignored, reason::IGNORED, summary::IGNORED.to_owned())
+        }
+        Decision::Reject(problem) => {
+            end(&mut status, Some("Failed"), now);
+            (Phase::Failed, reason::INVALID, problem.clone())
+        }
+        Decision::AwaitPrerequisites(missing) => {
+            end(&mut status, Some("Stale"), now);
+            (Phase::PrerequisiteFailed, reason::PREREQUISITES_FAILED, missing.join("\n"))
+        }
+        Decision::Publish(publication) => publish(&mut status, seen, publication, now),
+        Decision::Execute(execution) => execute(&mut status, seen, execution, written, now),
+        Decision::Fail(Failure { phase, message, steps }) => {
+            advance(&mut status, steps, now);
+            let outcome = if *phase == Phase::Failed { "Failed" } else { "CompletedWithErrors" };
+            end(&mut status, Some(outcome), now);
+            (*phase, reason::ITEM_FAILED, message.clone())
+        }
+    };
+    status.phase = Some(phase);
+    status.observed_generation = Some(generation);
+    if status.items.is_empty() {
+        status.impact_severity = Some(seen.declared_impact);
+    }
+    let text = cut_text(&text, summary::TEXT_LIMIT);
+    status.summary.get_or_insert_default().text.clone_from(&text);
+    let input_drift = input_drift(seen, &status);
+    let verdict = Verdict { phase, reason, message: &text, input_drift, generation };
+    status.conditions = conditions::derive(&seen.status.conditions, &verdict, now);
+    Some(status)
+}
+
+fn planned<'a>(seen: &'a Observed<'_>) -> Option<&'a Plan> {
+    match &seen.world {
+        World::Planned(plan) => Some(plan),
+        World::Unread | World::Invalid(_) | World::Missing(_) | World::Rollouts(_) => None,
+    }
+}
+
+fn publish(
+    status: &mut Status,
+    seen: &Observed<'_>,
+    publication: &Publication,
+    now: Timestamp,
+) -> (Phase, &'static str, String) {
+    end(status, publication.ended, now);
+    let Publication { phase, reason, .. } = *publication;
+    let Some(plan) = planned(seen) else { return (phase, reason, publication.detail.clone()) };
+    let old = seen.status;
+    show(status, seen, plan, now);
+    if phase == Phase::CompletedWithUpgrade {
+        status.operator_version.clone_from(&old.operator_version);
+    }
+    // Nothing new to say: the text of the first time knows more, for example what had moved.
+    let unchanged = old.plan_hash == status.plan_hash
+        && old.phase == Some(phase)
+        && old.observed_generation == Some(seen.wanted.generation)
+        && publication.ended.is_none()
+        && old.conditions.iter().any(|condition| condition.reason == reason)
+        && old.operator_version == status.operator_version;
+    let text = match old.summary.as_ref().filter(|_| unchanged) {
+        Some(summary) => summary.text.clone(),
+        None => summary::of_publication(plan, publication, seen.wanted.bypass),
+    };
+    (phase, reason, text)
+}
+
+fn execute(
+    status: &mut Status,
+    seen: &Observed<'_>,
+    execution: &Execution,
+    written: &BTreeMap<String, Written>,
+    now: Timestamp,
+) -> (Phase, &'static str, String) {
+    let begins = seen.status.phase != Some(Phase::InProgress) || seen.status.approval.is_none();
+    if let Some(plan) = planned(seen).filter(|_| begins) {
+        show(status, seen, plan, now);
+        for item in status.items.iter_mut().filter(|item| item.operation != Operation::NoChange) {
+            item.applied = None;
+            item.wait_started_at = None;
+        }
+    }
+    status.approval = Some(execution.approval.clone());
+    advance(status, &execution.steps, now);
+    for item in &mut status.items {
+        match written.get(&item.name) {
+            Some(Written::Applied(applied)) => {
+                item.applied = Some(applied.clone());
+                item.wait_started_at = Some(time(now));
+                item.message = "Written; not in effect yet.".to_owned();
+            }
+            Some(Written::Refused(problem)) => set_state(item, ItemState::Failed, problem, now),
+            None => {}
+        }
+    }
+    // An answer that was lost: the object is as wanted, so waiting begins now.
+    if let Some(plan) = planned(seen) {
+        for item in status.items.iter_mut().filter(|item| item.applied.is_none()) {
+            let under_way = matches!(item.state, ItemState::InProgress | ItemState::Completed);
+            if let Some(fresh) = plan.item(&item.name).filter(|_| under_way) {
+                item.applied.clone_from(&fresh.applied);
+                if item.applied.is_some() && item.operation != Operation::NoChange {
+                    item.wait_started_at.get_or_insert_with(|| time(now));
+                }
+            }
+        }
+    }
+    (Phase::InProgress, reason::IN_PROGRESS, summary::of_execution(&status.items))
+}
+
+/// Puts `plan` into the status, with what it remembers of the spec it was made from.
+fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
+    let (old, wanted) = (seen.status, seen.wanted);
+    let same = old.plan_hash.as_ref() == Some(&plan.digest);
+    let before = old.planned_spec.as_ref();
+    let by_itself = old.plan_hash.is_some()
+        && old.planned_generation == Some(wanted.generation)
+        && before.and_then(|before| before.replan.as_ref()) == wanted.replan.as_ref();
+    let revised_at = if same {
+        before.and_then(|before| before.revised_at.clone())
+    } else {
+        by_itself.then(|| time(now))
+    };
+    let approved = if same { before.and_then(|before| before.approved_plan_hash.clone()) } else { wanted.approved_plan_hash.clone() };
+    status.planned_spec = Some(PlannedSpec {
+        hash: wanted.spec_hash.clone(),
+        approved_plan_hash: approved,
+        replan: wanted.replan.clone(),
+        revised_at,
+    });
+    if !same {
+        status.planned_at = Some(time(now));
+    }
+    status.source_snapshot_hash = Some(digest::hexadecimal(&plan.digest).to_owned());
+    status.plan_hash = Some(plan.digest.clone());
+    status.planned_generation = Some(wanted.generation);
+    status.planned_action = Some(wanted.action);
+    status.operator_version = Some(seen.version.to_owned());
+    status.applied_options.clone_from(&wanted.options);
+    status.inputs.clone_from(&plan.basis.inputs);
+    status.impact_severity = Some(plan.severity());
+    let budget = DIFF_BUDGET / plan.items.len().max(1);
+    status.items = plan
+        .items
+        .iter()
+        .map(|fresh| {
+            let before = old.items.iter().find(|item| item.name == fresh.name);
+            shown(fresh, before, same, budget, now)
+        })
+        .collect();
+    status.summary = Some(summary::figures(plan));
+}
+
+/// An item as the status shows it.
+fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, budget: usize, now: Timestamp) -> Item {
+    let (diff, truncated) = item::cut(&fresh.diff, budget);
+    let salt = fresh.uid.clone().unwrap_or_default();
+    let desired = redact::redacted(&fresh.desired, &fresh.sensitive, &salt);
+    let small = desired.is_object() && desired.to_string().len() <= DESIRED_LIMIT;
+    let satisfied = fresh.operation == Operation::NoChange;
+    let state = if satisfied { ItemState::Completed } else { ItemState::Pending };
+    // What was said when it was finished stays true; how its pools do later is not this item's business.
+    let finished = before.filter(|item| same && item.state == ItemState::Completed && satisfied);
+    let message = match (finished, &fresh.rollout) {
+        (Some(item), _) => item.message.clone(),
+        (None, Rollout::Done(text) | Rollout::Waiting { text, .. } | Rollout::Failed(text)) if satisfied => {
+            format!("{} {text}.", fresh.message)
+        }
+        (None, _) => fresh.message.clone(),
+    };
+    let unmoved = before.filter(|item| item.state == state);
+    Item {
+        name: fresh.name.clone(),
+        target_ref: fresh.target.clone(),
+        operation: fresh.operation,
+        wave: fresh.wave,
+        impact_severity: fresh.severity,
+        diff,
+        truncated,
+        desired_state: small.then_some(desired),
+        conflicts: fresh.conflicts.clone(),
+        pools: fresh.effect.pools.keys().cloned().collect(),
+        managed_fields: fresh.owned.iter().map(super::fields::FieldPath::dotted).collect(),
+        state,
+        message: cut_text(&message, MESSAGE_LIMIT),
+        last_transition_time: unmoved.and_then(|item| item.last_transition_time.clone()).or_else(|| Some(time(now))),
+        wait_started_at: before.filter(|_| satisfied).and_then(|item| item.wait_started_at.clone()),
+        item_hash: fresh.hash.clone(),
+        applied: fresh.applied.clone().or_else(|| before.and_then(|item| item.applied.clone())),
+    }
+}
+
+fn advance(status: &mut Status, steps: &[Step], now: Timestamp) {
+    for step in steps {
+        if let Some(item) = status.items.iter_mut().find(|item| item.name == step.item) {
+            set_state(item, step.state, &step.message, now);
+        }
+    }
+}
+
+fn set_state(item: &mut Item, state: ItemState, message: &str, now: Timestamp) {
+    if item.state != state {
+        item.state = state;
+        item.last_transition_time = Some(time(now));
+    }
+    item.message = cut_text(message, MESSAGE_LIMIT);
+}
+
+/// An execution, if one was under way, has ended: into the history, and its approval is used up.
+fn end(status: &mut Status, outcome: Option<&str>, now: Timestamp) {
+    let executing = status.phase == Some(Phase::InProgress);
+    if let (Some(approval), Some(outcome), true) = (&status.approval, outcome, executing) {
+        let entry = HistoryEntry {
+            plan_hash: approval.plan_hash.clone(),
+            at: time(now),
+            outcome: outcome.to_owned(),
+            approved_by: Some(approval.by.clone()),
+        };
+        status.history.insert(0, entry);
+        status.history.truncate(HISTORY_LIMIT);
+    }
+    status.approval = None;
+}
+
+/// Inputs that changed since the plan that is in force, for as long as that makes a difference.
+fn input_drift(seen: &Observed<'_>, status: &Status) -> Option<String> {
+    let plan = planned(seen)?;
+    if plan.is_satisfied() || seen.status.plan_hash.is_none() || status.phase == Some(Phase::InProgress) {
+        return None;
+    }
+    if seen.status.plan_hash == status.plan_hash {
+        let before = seen.status.conditions.iter();
+        let mut holding = before.filter(|found| found.type_ == condition::INPUT_DEPENDENCY_DRIFT && found.status == "True");
+        return holding.next().map(|found| found.message.clone());
+    }
+    let changed = changed_inputs(seen.status, plan);
+    (!changed.is_empty()).then(|| format!("Changed: {}.", changed.join("; ")))
+}

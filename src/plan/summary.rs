@@ -1,0 +1,114 @@
+//! The plan in figures and in one sentence: what `kubectl get -o wide` and `kubectl describe` say.
+
+use std::collections::BTreeMap;
+
+use super::Plan;
+use super::decide::Publication;
+use super::digest;
+use crate::api::{Item, ItemState, Operation, Phase, Summary};
+
+/// The longest text, as in the CRD.
+pub(super) const TEXT_LIMIT: usize = 1024;
+
+/// What is said under action Ignore.
+pub(super) const IGNORED: &str = "The operator stands aside: it reads and writes nothing. Resources remain in their current state. \
+    Set spec.action to DryRun to see what the profile would change.";
+
+/// The figures of `plan`, without a text.
+#[must_use]
+pub(super) fn figures(plan: &Plan) -> Summary {
+    let count = |operation| {
+        let items = plan.items.iter().filter(|item| item.operation == operation);
+        u32::try_from(items.count()).unwrap_or(u32::MAX)
+    };
+    let pools: BTreeMap<_, _> = plan.items.iter().flat_map(|item| item.effect.pools.clone()).collect();
+    Summary {
+        plan: digest::hexadecimal(&plan.digest).chars().take(12).collect(),
+        create: count(Operation::Create),
+        update: count(Operation::Update),
+        remove: count(Operation::Remove),
+        no_change: count(Operation::NoChange),
+        blocked: count(Operation::Blocked),
+        deferred: count(Operation::Deferred),
+        machines_to_reboot: pools.values().sum(),
+        pools: pools.into_keys().collect(),
+        text: String::new(),
+    }
+}
+
+/// What is said of a plan that is shown.
+#[must_use]
+pub(super) fn of_publication(plan: &Plan, publication: &Publication, bypass: bool) -> String {
+    let detail = publication.detail.as_str();
+    let mut sentences = Vec::new();
+    match publication.phase {
+        Phase::Completed => {
+            sentences.push("Everything is as planned.".to_owned());
+            sentences.push(detail.to_owned());
+        }
+        Phase::Drifted => {
+            sentences.push(detail.to_owned());
+            sentences.push(
+                "To put it back, approve this plan: set spec.approvedPlanHash to status.planHash. To keep it, change the \
+                 option that drives the value, or set spec.action to Ignore."
+                    .to_owned(),
+            );
+            if bypass {
+                sentences.push("spec.bypassOptimisticLock does not correct drift in this version.".to_owned());
+            }
+        }
+        Phase::CompletedWithUpgrade => {
+            sentences.push(detail.to_owned());
+            sentences.push(in_figures(plan));
+            sentences.push("To adopt it, set spec.approvedPlanHash to status.planHash.".to_owned());
+        }
+        Phase::Pending
+        | Phase::Drafting
+        | Phase::PrerequisiteFailed
+        | Phase::ReviewRequired
+        | Phase::InProgress
+        | Phase::CompletedWithErrors
+        | Phase::Failed
+        | Phase::Ignored => {
+            let blocked: Vec<_> = plan.blocked().map(|item| format!("{}: {}.", item.target, item.message)).collect();
+            sentences.push(in_figures(plan));
+            sentences.push(detail.to_owned());
+            if blocked.is_empty() {
+                if detail.is_empty() {
+                    sentences.push("Read the diffs, then set spec.action to Apply.".to_owned());
+                }
+            } else {
+                sentences.push(format!("The plan can't be approved: {}", blocked.join(" ")));
+            }
+        }
+    }
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences.join(" ")
+}
+
+/// What is said while a plan is executed: the items that are under way.
+#[must_use]
+pub(super) fn of_execution(items: &[Item]) -> String {
+    let done = items.iter().filter(|item| item.state == ItemState::Completed).count();
+    let under_way = items.iter().filter(|item| item.state == ItemState::InProgress);
+    let under_way: Vec<_> = under_way.map(|item| format!("{}: {}", item.target_ref, item.message)).collect();
+    format!("{done} of {} items are done. {}", items.len(), under_way.join(" ")).trim().to_owned()
+}
+
+fn in_figures(plan: &Plan) -> String {
+    let figures = figures(plan);
+    let counts = [
+        (figures.create, "to create"),
+        (figures.update, "to change"),
+        (figures.remove, "to remove"),
+        (figures.blocked, "blocked"),
+        (figures.deferred, "to preview later"),
+        (figures.no_change, "as wanted"),
+    ];
+    let counts: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let reboots = match figures.machines_to_reboot {
+        0 => "no machine reboots".to_owned(),
+        n => format!("{n} machines reboot (pool {})", figures.pools.join(", ")),
+    };
+    format!("{}; {reboots}.", counts.join(", "))
+}

@@ -1,0 +1,228 @@
+//! What the API server was asked, read from its audit log.
+//!
+//! The server writes the line of a request (in the log mode `blocking`) before it finishes the answer, and appends to
+//! the same file after a restart. Only a long answer can reach the client a moment before its line is in the file.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+/// The policy file: every request once it is answered, watches once they begin. Bodies only of deletions, which say
+/// there, and not in the address, whether they are a dry run.
+pub(crate) const POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Request
+  verbs: [delete, deletecollection]
+- level: Metadata
+";
+
+/// The audit log of one plane.
+#[derive(Clone, Debug)]
+pub struct Audit {
+    log: PathBuf,
+}
+
+/// A moment in an audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(u64);
+
+/// One request to the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Who asked: the common name of the client certificate.
+    pub user: String,
+    /// The program that asked, as it calls itself.
+    pub user_agent: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or an HTTP verb in lower
+    /// case for what is not an object.
+    pub verb: String,
+    /// The API group, empty for the core group.
+    pub group: String,
+    /// The plural of the kind, empty for what is not an object.
+    pub resource: String,
+    /// `status`, `scale` and so on, or empty.
+    pub subresource: String,
+    /// Empty for objects of the cluster, and for lists across namespaces.
+    pub namespace: String,
+    /// Empty for lists.
+    pub name: String,
+    /// Whether nothing was to be stored.
+    pub dry_run: bool,
+    /// The HTTP status of the answer.
+    pub code: u16,
+    /// Path and query.
+    pub uri: String,
+    /// When the server received it.
+    pub at: Timestamp,
+    /// How far the request had come when it was written down.
+    pub stage: Stage,
+}
+
+/// How far a request had come when the server wrote it down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Stage {
+    /// Received, not answered; the policy leaves these out.
+    RequestReceived,
+    /// The answer has begun and goes on: a watch.
+    ResponseStarted,
+    /// Answered.
+    ResponseComplete,
+    /// The server failed within.
+    Panic,
+}
+
+impl Request {
+    /// Whether this changed something that is stored: an accepted create, update, patch or delete that is no dry run.
+    ///
+    /// Reviews (`SelfSubjectAccessReview`, `TokenReview` and so on) are questions in the form of a create: no writes.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        let question = matches!(self.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io");
+        let verb = matches!(
+            self.verb.as_str(),
+            "create" | "update" | "patch" | "delete" | "deletecollection"
+        );
+        verb && !question && !self.dry_run && self.code < 300
+    }
+
+    /// Whether this is a watch.
+    #[must_use]
+    pub fn is_watch(&self) -> bool {
+        self.verb == "watch"
+    }
+}
+
+impl Audit {
+    pub(crate) fn new(log: PathBuf) -> Self {
+        Self { log }
+    }
+
+    /// The moment now: what is asked from here on comes after it.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark(self.log.metadata().map_or(0, |data| data.len()))
+    }
+
+    /// The requests since a moment, in the order of their answers, each once; a watch when it began.
+    ///
+    /// # Panics
+    /// If the audit log cannot be read, or is not one.
+    #[must_use]
+    pub fn since(&self, mark: &Mark) -> Vec<Request> {
+        let text = self
+            .read(mark.0)
+            .unwrap_or_else(|error| panic!("cannot read {}: {error}", self.log.display()));
+        let mut seen = BTreeSet::new();
+        let mut requests = Vec::new();
+        for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+            let event: Event = serde_json::from_str(line).unwrap_or_else(|error| {
+                panic!(
+                    "{} has a line that is no audit event: {error}: {line}",
+                    self.log.display()
+                )
+            });
+            // The end of a watch: its begin is in the log, if only before the mark.
+            let end_of_watch = event.verb == "watch" && event.stage == Stage::ResponseComplete;
+            if !end_of_watch && seen.insert(event.audit_id.clone()) {
+                requests.push(event.into());
+            }
+        }
+        requests
+    }
+
+    fn read(&self, from: u64) -> std::io::Result<String> {
+        let mut text = String::new();
+        match File::open(&self.log) {
+            Ok(mut file) => {
+                file.seek(SeekFrom::Start(from))?;
+                file.read_to_string(&mut text)?;
+                Ok(text)
+            }
+            // The server makes the file with the first line.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(text),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The parts of `audit.k8s.io/v1` Event that are used here.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    #[serde(rename = "auditID")]
+    audit_id: String,
+    stage: Stage,
+    #[serde(rename = "requestURI")]
+    request_uri: String,
+    verb: String,
+    #[serde(default)]
+    user: User,
+    #[serde(default)]
+    user_agent: String,
+    #[serde(default)]
+    object_ref: ObjectRef,
+    #[serde(default)]
+    response_status: ResponseStatus,
+    #[serde(default)]
+    request_object: RequestObject,
+    request_received_timestamp: Timestamp,
+}
+
+#[derive(Default, Deserialize)]
+struct User {
+    #[serde(default)]
+    username: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ObjectRef {
+    resource: String,
+    namespace: String,
+    name: String,
+    api_group: String,
+    subresource: String,
+}
+
+#[derive(Default, Deserialize)]
+struct ResponseStatus {
+    #[serde(default)]
+    code: u16,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RequestObject {
+    #[serde(default)]
+    dry_run: Vec<String>,
+}
+
+impl From<Event> for Request {
+    fn from(event: Event) -> Self {
+        let query = event.request_uri.split_once('?').map_or("", |(_, query)| query);
+        let dry_run = query.split('&').any(|pair| pair == "dryRun=All") || !event.request_object.dry_run.is_empty();
+        let object = event.object_ref;
+        Request {
+            user: event.user.username,
+            user_agent: event.user_agent,
+            verb: event.verb,
+            group: object.api_group,
+            resource: object.resource,
+            subresource: object.subresource,
+            namespace: object.namespace,
+            name: object.name,
+            dry_run,
+            code: event.response_status.code,
+            uri: event.request_uri,
+            at: event.request_received_timestamp,
+            stage: event.stage,
+        }
+    }
+}

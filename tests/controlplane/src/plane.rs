@@ -1,0 +1,349 @@
+//! One etcd and one kube-apiserver: starting, stopping, pausing, and clients of them.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client, Config};
+
+use crate::Error;
+use crate::audit::Audit;
+use crate::binaries::Binaries;
+use crate::certificates::{Authority, Identity};
+use crate::error::told;
+use crate::guard::{Guard, Process};
+use crate::ports::Port;
+use crate::settings;
+
+/// How long a program may take to serve; it needs about three seconds on an idle machine.
+const START: Duration = Duration::from_secs(90);
+/// How often that is looked at.
+const POLL: Duration = Duration::from_millis(25);
+/// How often a start is repeated with other ports.
+const ATTEMPTS: usize = 3;
+
+/// One etcd and one kube-apiserver on loopback ports, with an authority and a folder of their own.
+///
+/// Dropping it ends both and removes the folder, and so does the end of the process, however it comes. A plane is
+/// bound to no tokio runtime; the clients it gives are bound to the one they were asked for in.
+pub struct ControlPlane {
+    // In the order of their end: the guard removes the folder once the programs are gone.
+    server: Mutex<Server>,
+    etcd: Mutex<Process>,
+    guard: Arc<Guard>,
+    authority: Authority,
+    binaries: Binaries,
+    arguments: Vec<String>,
+    port: Port,
+    _etcd_port: Port,
+}
+
+/// What the API server does.
+enum Server {
+    Stopped,
+    Running(Process),
+    Paused(Process),
+}
+
+impl Server {
+    fn process(&mut self) -> Option<&mut Process> {
+        match self {
+            Server::Stopped => None,
+            Server::Running(process) | Server::Paused(process) => Some(process),
+        }
+    }
+}
+
+impl ControlPlane {
+    /// Starts a control plane and waits until it serves; builds the programs first if they are not there.
+    ///
+    /// # Errors
+    /// If the programs cannot be found, built or run.
+    pub async fn start() -> Result<Self, Error> {
+        let found = tokio::task::spawn_blocking(Binaries::find).await;
+        let binaries = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+        Self::start_with(binaries).await
+    }
+
+    pub(crate) async fn start_with(binaries: Binaries) -> Result<Self, Error> {
+        let mut attempt = 1;
+        loop {
+            match Self::start_once(binaries.clone()).await {
+                Err(error) if port_is_busy(&error) && attempt < ATTEMPTS => attempt += 1,
+                result => return result,
+            }
+        }
+    }
+
+    async fn start_once(binaries: Binaries) -> Result<Self, Error> {
+        let guard = Guard::start()?;
+        let authority = Authority::new()?;
+        let (etcd_port, port) = (Port::reserve()?, Port::reserve()?);
+
+        let etcd_address = SocketAddr::from((Ipv4Addr::LOCALHOST, etcd_port.number()));
+        let etcd = Process::start(
+            &guard,
+            &binaries.etcd,
+            &settings::etcd_arguments(etcd_port.number()),
+            "etcd.log",
+        )?;
+        // Meanwhile etcd starts.
+        settings::write_server_files(guard.folder(), &authority)?;
+        let plane = Self {
+            server: Mutex::new(Server::Stopped),
+            etcd: Mutex::new(etcd),
+            arguments: settings::server_arguments(port.number(), etcd_port.number()),
+            guard,
+            authority,
+            binaries,
+            port,
+            _etcd_port: etcd_port,
+        };
+        plane.write_kubeconfig("admin", &["system:masters"], &plane.kubeconfig())?;
+        plane.etcd_answers(etcd_address).await?;
+        plane.launch()?;
+        plane.ready().await?;
+        Ok(plane)
+    }
+
+    /// The address of the API server.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port.number())
+    }
+
+    /// What the API server was asked.
+    #[must_use]
+    pub fn audit(&self) -> Audit {
+        Audit::new(self.guard.folder().join("audit.log"))
+    }
+
+    /// A new client that may do everything.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn admin(&self) -> Client {
+        self.client("admin", &["system:masters"])
+            .expect("a plane that has started has signed this certificate before")
+    }
+
+    /// A new client of a user, who may do what RBAC says.
+    ///
+    /// # Errors
+    /// If the names do not fit into a certificate; it holds at most two groups.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn client(&self, user: &str, groups: &[&str]) -> Result<Client, Error> {
+        let config = self.client_config(user, groups)?;
+        Client::try_from(config).map_err(Error::api(format!("make a client for {user}")))
+    }
+
+    /// The configuration of such a client, to set timeouts or turn off retries.
+    ///
+    /// # Errors
+    /// Like [`ControlPlane::client`].
+    pub fn client_config(&self, user: &str, groups: &[&str]) -> Result<Config, Error> {
+        // Another crate may have switched on the other provider of rustls, which leaves the choice to us. An error
+        // means that the choice is made.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let Identity { certificate, key } = self.authority.user(user, groups)?;
+        let mut config = Config::new(self.url().parse().expect("a loopback URL is a URL"));
+        config.root_cert = Some(vec![self.authority.der()]);
+        config.auth_info.client_certificate_data = Some(settings::base64(&certificate));
+        config.auth_info.client_key_data = Some(settings::base64(&key).into());
+        Ok(config)
+    }
+
+    /// Writes a kubeconfig for a user, complete in itself and readable by its owner only.
+    ///
+    /// # Errors
+    /// Like [`ControlPlane::client`], and if the file cannot be written.
+    pub fn write_kubeconfig(&self, user: &str, groups: &[&str], path: &Path) -> Result<(), Error> {
+        let identity = self.authority.user(user, groups)?;
+        let text = settings::kubeconfig(&self.url(), &self.authority.pem(), user, &identity);
+        settings::write_private(path, &text)
+    }
+
+    /// The kubeconfig of the admin, in the plane's folder.
+    #[must_use]
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.guard.folder().join("kubeconfig")
+    }
+
+    /// Ends the API server as a crash does; etcd and the data stay. Nothing happens if it is stopped already.
+    ///
+    /// # Errors
+    /// None so far.
+    pub async fn stop_server(&self) -> Result<(), Error> {
+        let old = std::mem::replace(&mut *self.server(), Server::Stopped);
+        // Ending it takes a moment, which other tasks of this runtime may have.
+        let _ = tokio::task::spawn_blocking(move || drop(old)).await;
+        Ok(())
+    }
+
+    /// Starts the API server on the same port and waits until it serves; resumes it if it was paused.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub async fn start_server(&self) -> Result<(), Error> {
+        let deadline = Instant::now() + START;
+        loop {
+            self.resume_server()?;
+            self.launch()?;
+            match self.ready().await {
+                Err(error) if port_is_busy(&error) && Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Halts the API server: connections stay open, and nothing is answered until [`ControlPlane::resume_server`].
+    ///
+    /// # Errors
+    /// If it is stopped.
+    pub fn pause_server(&self) -> Result<(), Error> {
+        let mut server = self.server();
+        server.process().ok_or(Error::Stopped)?.pause()?;
+        *server = match std::mem::replace(&mut *server, Server::Stopped) {
+            Server::Running(process) | Server::Paused(process) => Server::Paused(process),
+            Server::Stopped => Server::Stopped,
+        };
+        Ok(())
+    }
+
+    /// Lets a paused API server go on. Nothing happens if it is not paused.
+    ///
+    /// # Errors
+    /// If it ended meanwhile.
+    pub fn resume_server(&self) -> Result<(), Error> {
+        let mut server = self.server();
+        if let Server::Paused(process) = &*server {
+            process.resume()?;
+        }
+        *server = match std::mem::replace(&mut *server, Server::Stopped) {
+            Server::Running(process) | Server::Paused(process) => Server::Running(process),
+            Server::Stopped => Server::Stopped,
+        };
+        Ok(())
+    }
+
+    /// Ends both programs and removes the folder. Dropping does the same, but blocks the thread meanwhile.
+    pub async fn shutdown(self) {
+        let _ = tokio::task::spawn_blocking(move || drop(self)).await;
+    }
+
+    /// Whether both programs run, so that another test can use them.
+    pub(crate) fn is_usable(&self) -> bool {
+        let etcd_runs = self
+            .etcd
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .exited()
+            .is_none();
+        let server_runs = match &mut *self.server() {
+            Server::Running(process) => process.exited().is_none(),
+            Server::Stopped | Server::Paused(_) => false,
+        };
+        etcd_runs && server_runs
+    }
+
+    /// The folder and the process numbers, to check that they go.
+    #[cfg(test)]
+    pub(crate) fn traces(&self) -> (PathBuf, Vec<u32>) {
+        let etcd = self.etcd.lock().unwrap_or_else(PoisonError::into_inner).id();
+        let server = self.server().process().map(|process| process.id());
+        (
+            self.guard.folder().to_owned(),
+            std::iter::once(etcd).chain(server).collect(),
+        )
+    }
+
+    fn server(&self) -> MutexGuard<'_, Server> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the API server unless it runs.
+    fn launch(&self) -> Result<(), Error> {
+        let mut server = self.server();
+        if server.process().is_none_or(|process| process.exited().is_some()) {
+            let process = Process::start(
+                &self.guard,
+                &self.binaries.apiserver,
+                &self.arguments,
+                "kube-apiserver.log",
+            )?;
+            *server = Server::Running(process);
+        }
+        Ok(())
+    }
+
+    /// Waits until etcd accepts connections: a server that starts before that waits a whole second to try again.
+    async fn etcd_answers(&self, address: SocketAddr) -> Result<(), Error> {
+        let deadline = Instant::now() + START;
+        while TcpStream::connect(address).is_err() {
+            let late = Instant::now() > deadline;
+            {
+                let mut etcd = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(status) = etcd.exited() {
+                    return Err(etcd.ended(status));
+                }
+                if late {
+                    return Err(etcd.not_ready(START));
+                }
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until the API server is ready and has made the namespace `default`, which comes a moment later.
+    async fn ready(&self) -> Result<(), Error> {
+        let deadline = Instant::now() + START;
+        let mut config = self.client_config("admin", &["system:masters"])?;
+        config.default_retry = false;
+        let client = Client::try_from(config).map_err(Error::api("make a client"))?;
+        loop {
+            let answer = tokio::time::timeout(Duration::from_secs(5), serves(&client)).await;
+            if matches!(answer, Ok(Ok(()))) {
+                return Ok(());
+            }
+            {
+                let mut server = self.server();
+                let Some(process) = server.process() else {
+                    return Err(Error::Stopped);
+                };
+                if let Some(status) = process.exited() {
+                    let error = process.ended(status);
+                    *server = Server::Stopped;
+                    return Err(error);
+                }
+                if Instant::now() > deadline {
+                    return Err(process.not_ready(START));
+                }
+            }
+            if let Ok(Err(error)) = answer {
+                tracing::trace!(error = told(&error), "kube-apiserver is not ready yet");
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}
+
+async fn serves(client: &Client) -> Result<(), kube::Error> {
+    let request = http::Request::get("/readyz")
+        .body(Vec::new())
+        .expect("a constant path is a valid request");
+    client.request_text(request).await?;
+    Api::<Namespace>::all(client.clone()).get_metadata("default").await?;
+    Ok(())
+}
+
+fn port_is_busy(error: &Error) -> bool {
+    matches!(error, Error::Exited { log, .. } if log.contains("address already in use"))
+}

@@ -1,0 +1,6 @@
+//! The crate against the real programs.
+
+mod leaving;
+mod requests;
+mod server;
+mod shared;
