@@ -3,6 +3,9 @@
 //! docs/ARCHITECTURE.md has the bird's-eye view, the code map and the invariants.
 
 pub mod api;
-pub mod registry;
-pub mod plan;
+pub mod cli;
 pub mod cluster;
+pub mod controller;
+pub mod plan;
+pub mod registry;
+pub mod telemetry;

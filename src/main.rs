@@ -1,4 +1,7 @@
-//! The `virt-advisor` program.
-fn main() {
-    print!("{}", virt_advisor::api::crd_yaml(virt_advisor::registry::PROFILES).unwrap());
+//! The `virt-advisor` program; everything is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    virt_advisor::cli::main()
 }

@@ -22,8 +22,14 @@ impl Served {
     /// The path of the kind's objects.
     #[must_use]
     pub fn path(&self, namespace: Option<&str>) -> String {
-        let ApiResource { group, version, plural, .. } = &self.resource;
-        let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        let ApiResource {
+            group, version, plural, ..
+        } = &self.resource;
+        let root = if group.is_empty() {
+            format!("/api/{version}")
+        } else {
+            format!("/apis/{group}/{version}")
+        };
         match namespace.filter(|_| self.namespaced) {
             Some(namespace) => format!("{root}/namespaces/{namespace}/{plural}"),
             None => format!("{root}/{plural}"),
@@ -70,7 +76,10 @@ impl Cluster {
         }
         match discovery::pinned_kind(&self.client, &GroupVersionKind::gvk(group, version, kind)).await {
             Ok((resource, capabilities)) => {
-                let served = Served { resource, namespaced: capabilities.scope == Scope::Namespaced };
+                let served = Served {
+                    resource,
+                    namespaced: capabilities.scope == Scope::Namespaced,
+                };
                 self.cache().found.insert(key, served.clone());
                 Ok(Some(served))
             }
@@ -79,6 +88,15 @@ impl Cluster {
                 error => Err(error),
             },
         }
+    }
+
+    /// Whether the kind was found to be served, without asking.
+    #[must_use]
+    pub fn is_known(&self, kind: &Kind) -> bool {
+        let key = |version: &&str| (kind.group.to_owned(), (*version).to_owned(), kind.kind.to_owned());
+        kind.versions
+            .iter()
+            .any(|version| self.cache().found.contains_key(&key(version)))
     }
 
     /// Forgets what is known of the kinds of `group`: its CRDs have changed.

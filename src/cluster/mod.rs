@@ -14,12 +14,12 @@ pub use client::{ConnectError, connect};
 pub use error::ClusterError;
 pub use events::Note;
 pub use kinds::Served;
-pub use write::Precondition;
+pub use write::{ApplyMode, Precondition};
 
 use std::sync::Mutex;
 
 use kube::Client;
-use kube::api::GetParams;
+use kube::api::{GetParams, ListParams};
 use kube::core::Request;
 use serde_json::Value;
 
@@ -35,7 +35,10 @@ impl Cluster {
     /// The cluster behind `client`.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, kinds: Mutex::default() }
+        Self {
+            client,
+            kinds: Mutex::default(),
+        }
     }
 
     /// The client, for watches.
@@ -49,17 +52,29 @@ impl Cluster {
     /// # Errors
     ///
     /// An error of reading is never taken for an absent object.
-    pub async fn get(
-        &self,
-        kind: &Served,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Option<Value>, ClusterError> {
+    pub async fn get(&self, kind: &Served, namespace: Option<&str>, name: &str) -> Result<Option<Value>, ClusterError> {
         let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
         match self.request(request).await {
             Ok(object) => Ok(Some(object)),
-            Err(ClusterError::NotFound { namespace_missing: false, .. }) => Ok(None),
+            Err(ClusterError::NotFound {
+                namespace_missing: false,
+                ..
+            }) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// All objects of a kind that has few and small ones.
+    ///
+    /// # Errors
+    ///
+    /// If the server did not answer.
+    pub async fn list(&self, kind: &Served) -> Result<Vec<Value>, ClusterError> {
+        let request = Request::new(kind.path(None)).list(&ListParams::default());
+        let mut answer = self.request(request).await?;
+        match answer.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Ok(items),
+            _ => Ok(Vec::new()),
         }
     }
 
@@ -68,7 +83,10 @@ impl Cluster {
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<Value, ClusterError> {
-        let request = request.map_err(|error| ClusterError::Refused { code: 0, message: error.to_string() })?;
+        let request = request.map_err(|error| ClusterError::Refused {
+            code: 0,
+            message: error.to_string(),
+        })?;
         self.client.request(request).await.map_err(ClusterError::from)
     }
 }

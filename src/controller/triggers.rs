@@ -53,12 +53,22 @@ impl Triggers {
     /// No configurations yet. The receiver gets an item whenever one has become dirty.
     pub(super) fn new() -> (Self, UnboundedReceiver<()>) {
         let (wake, woken) = unbounded();
-        (Self { state: Mutex::default(), wake }, woken)
+        (
+            Self {
+                state: Mutex::default(),
+                wake,
+            },
+            woken,
+        )
     }
 
     /// `config` depends on `subject`, and has seen it in `version`.
     pub(super) fn seen(&self, config: &str, subject: Subject, version: Option<String>) {
-        self.state().entry(config.to_owned()).or_default().seen.insert(subject, version);
+        self.state()
+            .entry(config.to_owned())
+            .or_default()
+            .seen
+            .insert(subject, version);
     }
 
     /// `config` depends on nothing any more.
@@ -69,10 +79,14 @@ impl Triggers {
     /// What has happened since the last call.
     pub(super) fn take(&self, config: &str) -> Causes {
         let mut state = self.state();
-        let Some(found) = state.get_mut(config) else { return Causes::default() };
+        let Some(found) = state.get_mut(config) else {
+            return Causes::default();
+        };
         let mut causes = std::mem::take(&mut found.causes);
         let told = std::mem::take(&mut found.told);
-        causes.objects |= told.iter().any(|(subject, version)| found.seen.get(subject).is_some_and(|seen| seen != version));
+        causes.objects |= told
+            .iter()
+            .any(|(subject, version)| found.seen.get(subject).is_some_and(|seen| seen != version));
         causes
     }
 
@@ -90,7 +104,10 @@ impl Triggers {
     /// Anything of this kind may have changed: a watch was interrupted, or the kind itself has changed.
     pub(super) fn may_have_changed(&self, group: &str, kind: &str) {
         self.mark(|found| {
-            let concerned = found.seen.keys().any(|subject| subject.group == group && subject.kind == kind);
+            let concerned = found
+                .seen
+                .keys()
+                .any(|subject| subject.group == group && subject.kind == kind);
             found.causes.objects |= concerned;
             concerned
         });
@@ -106,7 +123,11 @@ impl Triggers {
     }
 
     fn mark(&self, mut concerns: impl FnMut(&mut Dependencies) -> bool) {
-        let concerned = self.state().values_mut().filter_map(|found| concerns(found).then_some(())).count();
+        let concerned = self
+            .state()
+            .values_mut()
+            .filter_map(|found| concerns(found).then_some(()))
+            .count();
         if concerned > 0 {
             self.wake();
         }
@@ -127,7 +148,12 @@ mod tests {
     use super::*;
 
     fn subject(name: &str) -> Subject {
-        Subject { group: "g".into(), kind: "K".into(), namespace: None, name: name.into() }
+        Subject {
+            group: "g".into(),
+            kind: "K".into(),
+            namespace: None,
+            name: name.into(),
+        }
     }
 
     #[test]
@@ -135,9 +161,13 @@ mod tests {
         let (triggers, _woken) = Triggers::new();
         triggers.seen("a", subject("x"), Some("5".into()));
         triggers.seen("a", subject("absent"), None);
-        for (name, version, dirty) in
-            [("x", Some("5"), false), ("other", Some("1"), false), ("absent", None, false), ("x", Some("6"), true), ("x", None, true)]
-        {
+        for (name, version, dirty) in [
+            ("x", Some("5"), false),
+            ("other", Some("1"), false),
+            ("absent", None, false),
+            ("x", Some("6"), true),
+            ("x", None, true),
+        ] {
             triggers.changed(&subject(name), version);
             assert_eq!(triggers.take("a").any(), dirty, "{name} {version:?}");
         }

@@ -13,8 +13,8 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
-use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -34,12 +34,13 @@ pub(super) struct Watches {
     cluster: Arc<Cluster>,
     triggers: Arc<Triggers>,
     rollouts: Arc<dyn Rollouts>,
+    /// Not shared with the tasks of the watches, so that these end when this is dropped.
+    open: Mutex<BTreeMap<(String, String), Open>>,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
-    open: BTreeMap<(String, String), Open>,
     /// CRDs of kinds that profiles declare, and the version that was told last.
     crds: BTreeMap<String, String>,
     /// What configurations look at the rollouts for.
@@ -68,11 +69,21 @@ struct Interest {
 
 impl Watches {
     pub(super) fn new(cluster: Arc<Cluster>, triggers: Arc<Triggers>, rollouts: Arc<dyn Rollouts>) -> Self {
-        Self { cluster, triggers, rollouts, state: Arc::default() }
+        Self {
+            cluster,
+            triggers,
+            rollouts,
+            open: Mutex::default(),
+            state: Arc::default(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    fn watches(&self) -> MutexGuard<'_, BTreeMap<(String, String), Open>> {
+        lock(&self.open)
     }
 
     /// Watches exactly `kinds` for `config`, and waits until their first lists are read: what is read afterwards can't
@@ -80,9 +91,9 @@ impl Watches {
     pub(super) async fn follow(&self, config: &str, kinds: &[Served]) {
         let mut waiting = Vec::new();
         {
-            let mut state = self.state();
+            let mut watches = self.watches();
             let wanted: BTreeSet<_> = kinds.iter().map(key).collect();
-            for (kind, open) in &mut state.open {
+            for (kind, open) in watches.iter_mut() {
                 if !wanted.contains(kind) {
                     open.users.remove(config);
                 }
@@ -90,36 +101,44 @@ impl Watches {
             for served in kinds {
                 let usable = |open: &Open| open.version == served.resource.version && !open.task.is_finished();
                 let mut users = BTreeSet::from([config.to_owned()]);
-                match state.open.get_mut(&key(served)) {
+                match watches.get_mut(&key(served)) {
                     Some(open) if usable(open) => {
                         open.users.insert(config.to_owned());
                     }
                     found => {
                         users.extend(found.map(|open| std::mem::take(&mut open.users)).unwrap_or_default());
                         let open = self.open(served, users);
-                        state.open.insert(key(served), open);
+                        watches.insert(key(served), open);
                     }
                 }
-                waiting.extend(state.open.get(&key(served)).map(|open| open.synced.clone()));
+                waiting.extend(watches.get(&key(served)).map(|open| open.synced.clone()));
             }
-            state.open.retain(|_, open| !open.users.is_empty());
+            watches.retain(|_, open| !open.users.is_empty());
         }
         for mut synced in waiting {
             match tokio::time::timeout(SYNC_TIMEOUT, synced.wait_for(|synced| *synced)).await {
                 Ok(Ok(_)) | Ok(Err(_)) => {}
-                Err(_) => tracing::warn!(config, "a watch has not listed its objects in time; planning goes on without it"),
+                Err(_) => tracing::warn!(
+                    config,
+                    "a watch has not listed its objects in time; planning goes on without it"
+                ),
             }
         }
     }
 
-    /// Whether rollouts are watched, so that what is known of them is complete.
+    /// Closes every watch.
+    pub(super) fn close(&self) {
+        self.watches().clear();
+    }
+
+    /// Watches nothing for `config` any more.
     pub(super) fn leave(&self, config: &str) {
-        let mut state = self.state();
-        state.rolling.remove(config);
-        for open in state.open.values_mut() {
+        self.state().rolling.remove(config);
+        let mut watches = self.watches();
+        for open in watches.values_mut() {
             open.users.remove(config);
         }
-        state.open.retain(|_, open| !open.users.is_empty());
+        watches.retain(|_, open| !open.users.is_empty());
     }
 
     /// `config` depends on the rollouts of these objects; those that are under way also for their progress.
@@ -160,7 +179,11 @@ impl Watches {
                     }
                     Told::Listed => {
                         let known: Vec<_> = lock(&state).crds.keys().cloned().collect();
-                        known.into_iter().filter(|name| !listed.contains(name)).map(|name| (name, None)).collect()
+                        known
+                            .into_iter()
+                            .filter(|name| !listed.contains(name))
+                            .map(|name| (name, None))
+                            .collect()
                     }
                     Told::Changed(_) | Told::NotServed => Vec::new(),
                 };
@@ -185,8 +208,17 @@ impl Watches {
         } else {
             tokio::spawn(self.watch_metadata(served.clone(), listed)).abort_handle()
         };
-        tracing::debug!(kind = served.resource.kind, version = served.resource.version, "watch opened");
-        Open { version: served.resource.version.clone(), users, task, synced }
+        tracing::debug!(
+            kind = served.resource.kind,
+            version = served.resource.version,
+            "watch opened"
+        );
+        Open {
+            version: served.resource.version.clone(),
+            users,
+            task,
+            synced,
+        }
     }
 
     fn watch_metadata(&self, served: Served, listed: watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
@@ -198,8 +230,17 @@ impl Watches {
             while let Some(event) = events.next().await {
                 match event {
                     Told::Changed(object) => {
-                        let Object { namespace, name, version } = object;
-                        let subject = Subject { group: group.clone(), kind: kind.clone(), namespace, name };
+                        let Object {
+                            namespace,
+                            name,
+                            version,
+                        } = object;
+                        let subject = Subject {
+                            group: group.clone(),
+                            kind: kind.clone(),
+                            namespace,
+                            name,
+                        };
                         triggers.changed(&subject, version.as_deref());
                     }
                     Told::Began => {}
@@ -254,7 +295,7 @@ impl Watches {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -309,10 +350,7 @@ struct Object {
     version: Option<String>,
 }
 
-fn events(
-    api: Api<PartialObjectMeta<DynamicObject>>,
-    kind: &str,
-) -> impl Stream<Item = Told> + use<> {
+fn events(api: Api<PartialObjectMeta<DynamicObject>>, kind: &str) -> impl Stream<Item = Told> + use<> {
     let kind = kind.to_owned();
     let settings = watcher::Config::default().page_size(PAGE_SIZE);
     watcher(api, settings).default_backoff().filter_map(move |event| {
@@ -345,7 +383,10 @@ fn is_not_served(error: &watcher::Error) -> bool {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status)) => {
-            matches!(ClusterError::from(kube::Error::Api(status.clone())), ClusterError::NotServed)
+            matches!(
+                ClusterError::from(kube::Error::Api(status.clone())),
+                ClusterError::NotServed
+            )
         }
         watcher::Error::InitialListFailed(_)
         | watcher::Error::WatchStartFailed(_)

@@ -49,7 +49,10 @@ fn rule(wanted: &Wanted, status: &VirtPlatformConfigStatus, plan: &Plan) -> Resu
     let published = status.plan_hash.as_ref() == Some(&plan.digest);
     let planned = status.planned_spec.as_ref();
     let named = wanted.approved_plan_hash.as_ref();
-    if published && named == Some(&plan.digest) && planned.is_some_and(|planned| planned.approved_plan_hash.as_ref() != named) {
+    if published
+        && named == Some(&plan.digest)
+        && planned.is_some_and(|planned| planned.approved_plan_hash.as_ref() != named)
+    {
         return Ok(ApprovedBy::Hash);
     }
     let options_changed = status.applied_options != wanted.options;
@@ -59,7 +62,11 @@ fn rule(wanted: &Wanted, status: &VirtPlatformConfigStatus, plan: &Plan) -> Resu
     }
     if is_first(status) {
         let harmless = !plan.items.iter().any(super::item::PlanItem::needs_review);
-        return if harmless { Ok(ApprovedBy::InAdvance) } else { Err(Waiting::NeedsReview) };
+        return if harmless {
+            Ok(ApprovedBy::InAdvance)
+        } else {
+            Err(Waiting::NeedsReview)
+        };
     }
     let toggled = published
         && status.phase != Some(Phase::Ignored)
@@ -68,8 +75,14 @@ fn rule(wanted: &Wanted, status: &VirtPlatformConfigStatus, plan: &Plan) -> Resu
     if !toggled {
         return Err(Waiting::NotApproved);
     }
-    let revised = planned.and_then(|planned| planned.revised_at.as_ref()).map(|time| time.0);
-    if settled_before(revised, wanted.action_edit.as_ref()) { Ok(ApprovedBy::Action) } else { Err(Waiting::TooSoon) }
+    let revised = planned
+        .and_then(|planned| planned.revised_at.as_ref())
+        .map(|time| time.0);
+    if settled_before(revised, wanted.action_edit.as_ref()) {
+        Ok(ApprovedBy::Action)
+    } else {
+        Err(Waiting::TooSoon)
+    }
 }
 
 /// Whether no plan was waiting: the object is new, or comes back from Ignore with nothing left undone.
@@ -85,8 +98,6 @@ fn settled_before(revised: Option<Timestamp>, edit: Option<&Edit>) -> bool {
     match (revised, edit) {
         (None, _) => true,
         (Some(_), None) => false,
-        (Some(revised), Some(edit)) => {
-            edit.at.duration_since(revised).unsigned_abs() >= SETTLED && edit.at > revised
-        }
+        (Some(revised), Some(edit)) => edit.at.duration_since(revised).unsigned_abs() >= SETTLED && edit.at > revised,
     }
 }

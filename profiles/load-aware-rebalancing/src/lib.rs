@@ -8,8 +8,8 @@ mod limits;
 mod options;
 
 use profile_sdk::{
-    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner, Prerequisite, Profile,
-    Read, parse_options, render,
+    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner, Prerequisite,
+    Profile, Read, parse_options, render,
 };
 use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
@@ -35,11 +35,19 @@ const MACHINE_CONFIG: Kind = Kind {
     kind: "MachineConfig",
     plural: "machineconfigs",
 };
-const KUBE_DESCHEDULER: Kind =
-    Kind { group: "operator.openshift.io", versions: &["v1"], kind: "KubeDescheduler", plural: "kubedeschedulers" };
+const KUBE_DESCHEDULER: Kind = Kind {
+    group: "operator.openshift.io",
+    versions: &["v1"],
+    kind: "KubeDescheduler",
+    plural: "kubedeschedulers",
+};
 /// v1 groups the fields of v1beta1 differently; the migration limits are read in whichever is served.
-const HYPER_CONVERGED: Kind =
-    Kind { group: "hco.kubevirt.io", versions: &["v1", "v1beta1"], kind: "HyperConverged", plural: "hyperconvergeds" };
+const HYPER_CONVERGED: Kind = Kind {
+    group: "hco.kubevirt.io",
+    versions: &["v1", "v1beta1"],
+    kind: "HyperConverged",
+    plural: "hyperconvergeds",
+};
 const CRD: Kind = Kind {
     group: "apiextensions.k8s.io",
     versions: &["v1"],
@@ -51,10 +59,26 @@ const HYPER_CONVERGED_NAMESPACE: &str = "openshift-cnv";
 const HYPER_CONVERGED_NAME: &str = "kubevirt-hyperconverged";
 
 static KINDS: &[Declared] = &[
-    Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some("99-worker-psi-karg") },
-    Declared { kind: KUBE_DESCHEDULER, access: Access::Write, name: Some(descheduler::NAME) },
-    Declared { kind: HYPER_CONVERGED, access: Access::Read, name: Some(HYPER_CONVERGED_NAME) },
-    Declared { kind: CRD, access: Access::Read, name: Some("kubedeschedulers.operator.openshift.io") },
+    Declared {
+        kind: MACHINE_CONFIG,
+        access: Access::Write,
+        name: Some("99-worker-psi-karg"),
+    },
+    Declared {
+        kind: KUBE_DESCHEDULER,
+        access: Access::Write,
+        name: Some(descheduler::NAME),
+    },
+    Declared {
+        kind: HYPER_CONVERGED,
+        access: Access::Read,
+        name: Some(HYPER_CONVERGED_NAME),
+    },
+    Declared {
+        kind: CRD,
+        access: Access::Read,
+        name: Some("kubedeschedulers.operator.openshift.io"),
+    },
 ];
 
 struct LoadAwareRebalancing;
@@ -78,7 +102,11 @@ impl Profile for LoadAwareRebalancing {
 }
 
 fn descheduler_crd() -> Read {
-    Read { kind: CRD, namespace: None, name: KUBE_DESCHEDULER.crd_name() }
+    Read {
+        kind: CRD,
+        namespace: None,
+        name: KUBE_DESCHEDULER.crd_name(),
+    }
 }
 
 fn descheduler_object() -> Read {
@@ -115,7 +143,10 @@ impl Planner for LoadAware {
         // Without KubeVirt this descheduler profile would evict pods that nothing migrates.
         needed.push(Prerequisite {
             kind: HYPER_CONVERGED,
-            object: Some((Some(HYPER_CONVERGED_NAMESPACE.to_owned()), HYPER_CONVERGED_NAME.to_owned())),
+            object: Some((
+                Some(HYPER_CONVERGED_NAMESPACE.to_owned()),
+                HYPER_CONVERGED_NAME.to_owned(),
+            )),
             hint: "install OpenShift Virtualization and create its HyperConverged object",
         });
         needed
@@ -130,7 +161,11 @@ impl Planner for LoadAware {
         if self.enable_psi_metrics {
             drafts.push(Draft {
                 name: "enable-psi-metrics",
-                body: Body::Ensure(render("machine-config.yaml", include_str!("../templates/machine-config.yaml.hbs"), &())?),
+                body: Body::Ensure(render(
+                    "machine-config.yaml",
+                    include_str!("../templates/machine-config.yaml.hbs"),
+                    &(),
+                )?),
                 impact: Impact::Derived,
                 wave: 0,
                 reason: "switches on pressure stall information (psi=1) on the workers".to_owned(),

@@ -12,7 +12,6 @@ use crate::options::LoadAware;
 const DEFAULT_TOTAL: i64 = 5;
 const DEFAULT_NODE: i64 = 2;
 
-
 pub(crate) fn total(options: &LoadAware, inputs: &Inputs) -> Result<i64, DraftError> {
     match options.eviction_limit_total {
         Some(total) => Ok(total.into()),
@@ -52,7 +51,11 @@ fn followed(inputs: &Inputs, field: &str, default: i64) -> Result<i64, DraftErro
 /// From 10 on the descheduler gets four fifths of what exceeds 10, so that migrations which an administrator or an
 /// upgrade starts find a free slot (facts of the Go program: 25 becomes 22, 100 becomes 82).
 fn scaled(limit: i64) -> i64 {
-    if limit < 10 { limit } else { 10 + (limit - 10).saturating_mul(4) / 5 }
+    if limit < 10 {
+        limit
+    } else {
+        10 + (limit - 10).saturating_mul(4) / 5
+    }
 }
 
 #[cfg(test)]
@@ -61,7 +64,19 @@ mod tests {
 
     #[test]
     fn limits_from_ten_on_leave_room_for_other_migrations() {
-        for (limit, want) in [(1, 1), (9, 9), (10, 10), (11, 10), (12, 11), (13, 12), (15, 14), (20, 18), (25, 22), (50, 42), (100, 82)] {
+        for (limit, want) in [
+            (1, 1),
+            (9, 9),
+            (10, 10),
+            (11, 10),
+            (12, 11),
+            (13, 12),
+            (15, 14),
+            (20, 18),
+            (25, 22),
+            (50, 42),
+            (100, 82),
+        ] {
             assert_eq!(scaled(limit), want, "{limit}");
         }
     }

@@ -18,7 +18,7 @@ pub enum Impact {
 }
 
 /// One object that the profile wants, as the future item of a plan.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
     /// The item's name in the status, stable over releases.
     pub name: &'static str,
@@ -37,7 +37,7 @@ pub struct Draft {
 }
 
 /// What a draft wants of its object.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Body {
     /// The object exists with these fields: complete with apiVersion, kind and name, and nothing the server sets.
     Ensure(Value),
@@ -54,7 +54,9 @@ pub enum Body {
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
     /// The profile read an object that it did not declare.
-    #[error("{kind} {name} was read but is not among the profile's declared reads: report this to the profile's owners")]
+    #[error(
+        "{kind} {name} was read but is not among the profile's declared reads: report this to the profile's owners"
+    )]
     Undeclared {
         /// The kind.
         kind: &'static str,

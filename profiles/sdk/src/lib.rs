@@ -56,7 +56,7 @@ pub trait Profile: Send + Sync {
 }
 
 /// A profile whose options are known to be valid.
-pub trait Planner {
+pub trait Planner: Send + Sync {
     /// What must exist before a plan can be made.
     fn prerequisites(&self) -> Vec<Prerequisite>;
 
@@ -91,6 +91,11 @@ pub fn parse_options<T: serde::de::DeserializeOwned>(
     key: &'static str,
     options: Option<&Value>,
 ) -> Result<T, OptionsError> {
-    let value = options.cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-    serde_json::from_value(value).map_err(|error| OptionsError { key, problem: error.to_string() })
+    let value = options
+        .cloned()
+        .unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    serde_json::from_value(value).map_err(|error| OptionsError {
+        key,
+        problem: error.to_string(),
+    })
 }

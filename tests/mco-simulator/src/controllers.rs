@@ -52,13 +52,13 @@ pub(crate) enum SyncError {
 /// One event of one of the watches.
 pub(crate) enum Seen {
     /// Of a MachineConfig.
-    Config(Event<MachineConfig>),
+    Config(Box<Event<MachineConfig>>),
     /// Of a pool.
-    Pool(Event<MachineConfigPool>),
+    Pool(Box<Event<MachineConfigPool>>),
     /// Of a machine.
-    Node(Event<Node>),
+    Node(Box<Event<Node>>),
     /// Of a KubeletConfig.
-    Kubelet(Event<KubeletConfig>),
+    Kubelet(Box<Event<KubeletConfig>>),
 }
 
 /// All controllers and daemons.
@@ -118,13 +118,23 @@ impl Controllers {
     }
 
     fn queues(&self) -> [&Queue; 5] {
-        [&self.node_queue, &self.render_queue, &self.kubelet_queue, &self.drain_queue, &self.daemon_queue]
+        [
+            &self.node_queue,
+            &self.render_queue,
+            &self.kubelet_queue,
+            &self.drain_queue,
+            &self.daemon_queue,
+        ]
     }
 
     /// Nothing is due before the first lists are complete.
     fn next_due(&self) -> Option<Instant> {
         let synced = self.configs.is_synced() && self.pools.is_synced() && self.nodes.is_synced();
-        self.queues().into_iter().filter_map(Queue::next).min().filter(|_| synced)
+        self.queues()
+            .into_iter()
+            .filter_map(Queue::next)
+            .min()
+            .filter(|_| synced)
     }
 
     /// Does everything that is due. Of two things due at once the node controller's comes first: a render of the same
@@ -155,12 +165,12 @@ impl Controllers {
     fn observe(&mut self, seen: Seen, now: Instant) {
         match seen {
             Seen::Config(event) => {
-                for change in self.configs.take(event) {
+                for change in self.configs.take(*event) {
                     self.config_changed(&change, now);
                 }
             }
             Seen::Pool(event) => {
-                for change in self.pools.take(event) {
+                for change in self.pools.take(*event) {
                     let Some(pool) = change.new else { continue };
                     self.render_queue.add(&pool.name_any(), now + self.pace.render());
                     self.node_queue.add(&pool.name_any(), now + self.pace.node());
@@ -168,12 +178,12 @@ impl Controllers {
                 }
             }
             Seen::Node(event) => {
-                for change in self.nodes.take(event) {
+                for change in self.nodes.take(*event) {
                     self.node_changed(&change, now);
                 }
             }
             Seen::Kubelet(event) => {
-                for change in self.kubelets.take(event) {
+                for change in self.kubelets.take(*event) {
                     if let Some(config) = change.new {
                         self.kubelet_queue.add(&config.name_any(), now + self.pace.kubelet());
                     }
@@ -185,7 +195,9 @@ impl Controllers {
     /// A change that leaves the spec as it was (labels, annotations) is not looked at, even if another pool selects the
     /// MachineConfig now.
     fn config_changed(&mut self, change: &Change<MachineConfig>, now: Instant) {
-        let Some(config) = change.new.as_ref().or(change.old.as_ref()) else { return };
+        let Some(config) = change.new.as_ref().or(change.old.as_ref()) else {
+            return;
+        };
         if let (Some(old), Some(new)) = (&change.old, &change.new)
             && old.spec == new.spec
         {
@@ -197,28 +209,42 @@ impl Controllers {
     }
 
     fn pools_of_config(&self, config: &MachineConfig) -> Vec<String> {
-        let owner = config.owner_references().iter().find(|owner| owner.controller == Some(true));
-        let pool = owner.filter(|owner| owner.kind == "MachineConfigPool").and_then(|owner| {
-            self.pools.get(&owner.name).filter(|pool| pool.metadata.uid.as_ref() == Some(&owner.uid))
-        });
+        let owner = config
+            .owner_references()
+            .iter()
+            .find(|owner| owner.controller == Some(true));
+        let pool = owner
+            .filter(|owner| owner.kind == "MachineConfigPool")
+            .and_then(|owner| {
+                self.pools
+                    .get(&owner.name)
+                    .filter(|pool| pool.metadata.uid.as_ref() == Some(&owner.uid))
+            });
         if let Some(pool) = pool {
             return vec![pool.name_any()];
         }
-        let selects = |pool: &&MachineConfigPool| {
-            select::selects(pool.spec.machine_config_selector.as_ref(), config.labels())
-        };
+        let selects =
+            |pool: &&MachineConfigPool| select::selects(pool.spec.machine_config_selector.as_ref(), config.labels());
         self.pools.all().filter(selects).map(ResourceExt::name_any).collect()
     }
 
     fn node_changed(&mut self, change: &Change<Node>, now: Instant) {
         let pools_of = |node: Option<&Arc<Node>>| -> Vec<String> {
-            node.map(|node| node::pools_of(node, self.pools.all()).into_iter().map(ResourceExt::name_any).collect())
-                .unwrap_or_default()
+            node.map(|node| {
+                node::pools_of(node, self.pools.all())
+                    .into_iter()
+                    .map(ResourceExt::name_any)
+                    .collect()
+            })
+            .unwrap_or_default()
         };
         let (before, after) = (pools_of(change.old.as_ref()), pools_of(change.new.as_ref()));
         let concerned: BTreeSet<String> = match (&change.old, &change.new) {
             (Some(old), Some(new)) if node::is_news(old, new) => {
-                let left = before.into_iter().take(1).filter(|old| after.first().is_some_and(|new| new != old));
+                let left = before
+                    .into_iter()
+                    .take(1)
+                    .filter(|old| after.first().is_some_and(|new| new != old));
                 left.chain(after.iter().cloned()).collect()
             }
             (Some(_), Some(_)) => BTreeSet::new(),
@@ -238,9 +264,7 @@ impl Controllers {
 
     /// Faults, or the configuration new machines start with, may have changed.
     fn look_at_daemons(&mut self, now: Instant) {
-        let waiting = self.nodes.all().filter(|node| {
-            self.next_step(node).is_some()
-        });
+        let waiting = self.nodes.all().filter(|node| self.next_step(node).is_some());
         let waiting: Vec<String> = waiting.map(ResourceExt::name_any).collect();
         for name in waiting {
             self.daemon_queue.add(&name, now + self.pace.daemon());
@@ -252,11 +276,19 @@ impl Controllers {
         let config = |key| self.configs.get(node::annotation(node, key));
         let (current, desired) = (config(CURRENT_CONFIG), config(crate::api::DESIRED_CONFIG));
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        daemon::next_step(node, &daemon::Surroundings {
-            pool_target: pools.first().map(|pool| pool.spec.configuration.name.clone()).unwrap_or_default(),
-            same_content: current.zip(desired).is_some_and(|(current, desired)| current.spec == desired.spec),
-            fault: faults.get(&node.name_any()).cloned(),
-        })
+        daemon::next_step(
+            node,
+            &daemon::Surroundings {
+                pool_target: pools
+                    .first()
+                    .map(|pool| pool.spec.configuration.name.clone())
+                    .unwrap_or_default(),
+                same_content: current
+                    .zip(desired)
+                    .is_some_and(|(current, desired)| current.spec == desired.spec),
+                fault: faults.get(&node.name_any()).cloned(),
+            },
+        )
     }
 
     /// Changes an object, or its status, by a merge patch. A `resourceVersion` in the body makes it fail on a conflict.
@@ -265,7 +297,10 @@ impl Controllers {
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
     {
         let api: Api<K> = Api::all(self.client.clone());
-        let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+        let params = PatchParams {
+            field_manager: Some(manager.to_owned()),
+            ..PatchParams::default()
+        };
         match part {
             Part::Object => api.patch(name, &params, &Patch::Merge(body)).await?,
             Part::Status => api.patch_status(name, &params, &Patch::Merge(body)).await?,
@@ -290,7 +325,10 @@ async fn each<'a>(
     keys: Vec<String>,
     sync: impl Fn(String) -> futures::future::BoxFuture<'a, Result<(), SyncError>>,
 ) -> Vec<(String, Result<(), SyncError>)> {
-    stream::iter(keys).then(|key| sync(key.clone()).map(|result| (key, result))).collect().await
+    stream::iter(keys)
+        .then(|key| sync(key.clone()).map(|result| (key, result)))
+        .collect()
+        .await
 }
 
 fn settle(queue: &mut Queue, pace: Pace, controller: &str, key: &str, result: Result<(), SyncError>) {
@@ -305,10 +343,12 @@ fn settle(queue: &mut Queue, pace: Pace, controller: &str, key: &str, result: Re
 
 fn watch_all(client: &Client) -> BoxStream<'static, Seen> {
     let streams = [
-        watch(client.clone()).map(Seen::Config).boxed(),
-        watch(client.clone()).map(Seen::Pool).boxed(),
-        watch(client.clone()).map(Seen::Node).boxed(),
-        watch(client.clone()).map(Seen::Kubelet).boxed(),
+        watch(client.clone()).map(|event| Seen::Config(Box::new(event))).boxed(),
+        watch(client.clone()).map(|event| Seen::Pool(Box::new(event))).boxed(),
+        watch(client.clone()).map(|event| Seen::Node(Box::new(event))).boxed(),
+        watch(client.clone())
+            .map(|event| Seen::Kubelet(Box::new(event)))
+            .boxed(),
     ];
     stream::select_all(streams).boxed()
 }

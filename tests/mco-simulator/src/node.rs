@@ -17,7 +17,11 @@ use crate::select;
 
 /// An annotation of a machine, empty when missing.
 pub(crate) fn annotation<'a>(node: &'a Node, key: &str) -> &'a str {
-    node.metadata.annotations.as_ref().and_then(|all| all.get(key)).map_or("", String::as_str)
+    node.metadata
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(key))
+        .map_or("", String::as_str)
 }
 
 /// Whether the machine is cordoned.
@@ -27,7 +31,11 @@ pub(crate) fn is_cordoned(node: &Node) -> bool {
 
 /// Why the machine cannot take work: NotReady, disk pressure, no network, cordoned.
 pub(crate) fn unready(node: &Node) -> Option<String> {
-    let conditions = node.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+    let conditions = node
+        .status
+        .iter()
+        .filter_map(|status| status.conditions.as_ref())
+        .flatten();
     for condition in conditions {
         let wanted = match condition.type_.as_str() {
             "Ready" => "True",
@@ -74,12 +82,19 @@ fn is_failing(node: &Node) -> bool {
 
 /// Whether the machine has the taint of those that wait for an update.
 pub(crate) fn has_update_taint(node: &Node) -> bool {
-    node.spec.iter().filter_map(|spec| spec.taints.as_ref()).flatten().any(|taint| taint.key == UPDATE_TAINT)
+    node.spec
+        .iter()
+        .filter_map(|spec| spec.taints.as_ref())
+        .flatten()
+        .any(|taint| taint.key == UPDATE_TAINT)
 }
 
 /// Pools of a machine, the one it follows first: master, or the custom pool and then worker. A machine in two custom
 /// pools follows none.
-pub(crate) fn pools_of<'a>(node: &Node, pools: impl Iterator<Item = &'a MachineConfigPool>) -> Vec<&'a MachineConfigPool> {
+pub(crate) fn pools_of<'a>(
+    node: &Node,
+    pools: impl Iterator<Item = &'a MachineConfigPool>,
+) -> Vec<&'a MachineConfigPool> {
     let (mut master, mut worker, mut custom) = (None, None, Vec::new());
     for pool in pools.filter(|pool| select::selects(pool.spec.node_selector.as_ref(), node.labels())) {
         match pool.name_any().as_str() {
@@ -102,7 +117,10 @@ pub(crate) fn max_unavailable(pool: &MachineConfigPool, machines: usize) -> usiz
         None => 1,
         Some(IntOrString::Int(number)) => usize::try_from(*number).unwrap_or(0),
         Some(IntOrString::String(text)) => {
-            let percent: usize = text.strip_suffix('%').and_then(|number| number.parse().ok()).unwrap_or(0);
+            let percent: usize = text
+                .strip_suffix('%')
+                .and_then(|number| number.parse().ok())
+                .unwrap_or(0);
             machines * percent / 100
         }
     };
@@ -120,7 +138,12 @@ pub(crate) fn candidates<'a>(pool: &MachineConfigPool, nodes: &[&'a Node]) -> Ve
     if waiting.len() > capacity {
         waiting.sort_by_key(|node| {
             let zone = node.labels().get(ZONE_LABEL);
-            (zone.is_none(), zone, node.creation_timestamp().map(|time| time.0), node.name_any())
+            (
+                zone.is_none(),
+                zone,
+                node.creation_timestamp().map(|time| time.0),
+                node.name_any(),
+            )
         });
         waiting.truncate(capacity);
     }
@@ -132,9 +155,16 @@ pub(crate) fn is_news(old: &Node, new: &Node) -> bool {
     if annotation(new, CURRENT_CONFIG).is_empty() {
         return false;
     }
-    let taints = |node: &Node| node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    let taints = |node: &Node| {
+        node.spec
+            .as_ref()
+            .and_then(|spec| spec.taints.clone())
+            .unwrap_or_default()
+    };
     unready(old) != unready(new)
-        || [CURRENT_CONFIG, DESIRED_CONFIG, STATE, REASON].iter().any(|key| annotation(old, key) != annotation(new, key))
+        || [CURRENT_CONFIG, DESIRED_CONFIG, STATE, REASON]
+            .iter()
+            .any(|key| annotation(old, key) != annotation(new, key))
         || old.labels() != new.labels()
         || taints(old) != taints(new)
 }

@@ -14,7 +14,9 @@ use crate::render::{RenderError, Rendered};
 /// # Errors
 /// [`RenderError::Irreconcilable`], with the first MachineConfig that has the part in question.
 pub(crate) fn check(current: &MachineConfig, new: &Rendered, configs: &[&MachineConfig]) -> Result<(), RenderError> {
-    let Some(part) = PARTS.iter().find(|part| (part.changed)(&current.spec, &new.spec)) else { return Ok(()) };
+    let Some(part) = PARTS.iter().find(|part| (part.changed)(&current.spec, &new.spec)) else {
+        return Ok(());
+    };
     let base = configs.iter().find(|config| (part.present)(&config.spec));
     Err(RenderError::Irreconcilable {
         current: current.metadata.name.clone().unwrap_or_default(),
@@ -60,11 +62,17 @@ const PARTS: &[Part] = &[
 ];
 
 fn entries<'a>(spec: &'a MachineConfigSpec, pointer: &str) -> &'a [Value] {
-    spec.config.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    spec.config
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn foreign_users(spec: &MachineConfigSpec) -> Vec<&Value> {
-    entries(spec, "/passwd/users").iter().filter(|user| user["name"] != "core").collect()
+    entries(spec, "/passwd/users")
+        .iter()
+        .filter(|user| user["name"] != "core")
+        .collect()
 }
 
 #[cfg(test)]

@@ -30,7 +30,9 @@ pub enum RenderError {
     #[error("could not generate rendered MachineConfig: rendered MachineConfig has {0} bytes, the limit is {MAX_SIZE}")]
     Size(usize),
     /// Machines that have the current configuration cannot get this one.
-    #[error("could not generate rendered MachineConfig: reconciliation failed between current config {current:?} and base config {base:?}: {reason}")]
+    #[error(
+        "could not generate rendered MachineConfig: reconciliation failed between current config {current:?} and base config {base:?}: {reason}"
+    )]
     Irreconcilable {
         /// The pool's rendered configuration.
         current: String,
@@ -61,7 +63,10 @@ pub fn render(pool: &str, configs: &[&MachineConfig]) -> Result<Rendered, Render
     if text.len() > MAX_SIZE {
         return Err(RenderError::Size(text.len()));
     }
-    Ok(Rendered { name: format!("rendered-{pool}-{}", hash(&text)), spec })
+    Ok(Rendered {
+        name: format!("rendered-{pool}-{}", hash(&text)),
+        spec,
+    })
 }
 
 fn validate(config: &MachineConfig) -> Result<(), RenderError> {
@@ -76,7 +81,10 @@ fn validate(config: &MachineConfig) -> Result<(), RenderError> {
     if version.starts_with("2.2") || version.starts_with("3.") {
         return Ok(());
     }
-    Err(RenderError::Ignition(config.metadata.name.clone().unwrap_or_default(), version.to_owned()))
+    Err(RenderError::Ignition(
+        config.metadata.name.clone().unwrap_or_default(),
+        version.to_owned(),
+    ))
 }
 
 /// Role=worker by name, then every other role by name; later files and units replace earlier ones, lists of words are
@@ -84,12 +92,20 @@ fn validate(config: &MachineConfig) -> Result<(), RenderError> {
 fn merge(configs: &[&MachineConfig]) -> MachineConfigSpec {
     let mut ordered = configs.to_vec();
     ordered.sort_by_key(|config| {
-        let role = config.metadata.labels.as_ref().and_then(|labels| labels.get(ROLE_LABEL));
+        let role = config
+            .metadata
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get(ROLE_LABEL));
         (role.is_none_or(|role| role != "worker"), config.metadata.name.clone())
     });
     let specs = || ordered.iter().map(|config| &config.spec);
     let last = |field: fn(&MachineConfigSpec) -> &String| {
-        specs().map(field).filter(|value| !value.is_empty()).next_back().cloned().unwrap_or_default()
+        specs()
+            .map(field)
+            .rfind(|value| !value.is_empty())
+            .cloned()
+            .unwrap_or_default()
     };
     let mut ignition = json!({});
     for spec in specs() {
@@ -99,9 +115,17 @@ fn merge(configs: &[&MachineConfig]) -> MachineConfigSpec {
     MachineConfigSpec {
         extensions_image: last(|spec| &spec.extensions_image),
         config: ignition,
-        extensions: Some(specs().flat_map(|spec| spec.extensions.iter().flatten().cloned()).collect()),
+        extensions: Some(
+            specs()
+                .flat_map(|spec| spec.extensions.iter().flatten().cloned())
+                .collect(),
+        ),
         fips: Some(specs().any(|spec| spec.fips == Some(true))),
-        kernel_arguments: Some(specs().flat_map(|spec| spec.kernel_arguments.iter().flatten().cloned()).collect()),
+        kernel_arguments: Some(
+            specs()
+                .flat_map(|spec| spec.kernel_arguments.iter().flatten().cloned())
+                .collect(),
+        ),
         kernel_type: specs()
             .map(|spec| spec.kernel_type.as_str())
             .find(|kernel| !matches!(*kernel, "" | "default"))
@@ -145,12 +169,19 @@ fn merge_list(old: &mut Vec<Value>, new: &[Value]) {
 }
 
 fn identity(entry: &Value) -> Option<&str> {
-    ["path", "name", "device"].iter().find_map(|key| entry.get(*key)?.as_str())
+    ["path", "name", "device"]
+        .iter()
+        .find_map(|key| entry.get(*key)?.as_str())
 }
 
 fn finish_ignition(config: &mut Value) {
     config["ignition"]["version"] = json!(IGNITION_VERSION);
-    for file in config.pointer_mut("/storage/files").and_then(Value::as_array_mut).into_iter().flatten() {
+    for file in config
+        .pointer_mut("/storage/files")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         file["overwrite"] = json!(true);
     }
 }
@@ -167,8 +198,10 @@ fn canonical(value: &Value) -> String {
         Value::Object(map) => {
             let mut fields: Vec<_> = map.iter().collect();
             fields.sort_by_key(|(key, _)| *key);
-            let fields: Vec<_> =
-                fields.into_iter().map(|(key, value)| format!("{}:{}", json!(key), canonical(value))).collect();
+            let fields: Vec<_> = fields
+                .into_iter()
+                .map(|(key, value)| format!("{}:{}", json!(key), canonical(value)))
+                .collect();
             format!("{{{}}}", fields.join(","))
         }
         Value::Array(entries) => format!("[{}]", entries.iter().map(canonical).collect::<Vec<_>>().join(",")),
@@ -177,112 +210,5 @@ fn canonical(value: &Value) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn config(name: &str, role: &str, spec: Value) -> MachineConfig {
-        let spec = serde_json::from_value(spec).expect("specs of the tests parse");
-        let mut config = MachineConfig::new(name, spec);
-        config.metadata.labels = Some([(ROLE_LABEL.to_owned(), role.to_owned())].into());
-        config
-    }
-
-    fn arguments(name: &str, role: &str, arguments: &[&str]) -> MachineConfig {
-        config(name, role, json!({ "kernelArguments": arguments }))
-    }
-
-    fn file(name: &str, path: &str, text: &str) -> MachineConfig {
-        let file = json!({"path": path, "mode": 420, "contents": {"source": format!("data:,{text}")}});
-        config(name, "worker", json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}}}))
-    }
-
-    fn rendered(configs: &[MachineConfig]) -> Rendered {
-        render("worker", &configs.iter().collect::<Vec<_>>()).expect("renders")
-    }
-
-    fn kernel_arguments(configs: &[MachineConfig]) -> Vec<String> {
-        rendered(configs).spec.kernel_arguments.expect("always there")
-    }
-
-    #[test]
-    fn duplicates_of_kernel_arguments_stay_in_order_of_names() {
-        let configs = [
-            arguments("c", "worker", &["psi=1"]),
-            arguments("a", "worker", &["psi=1"]),
-            arguments("b", "worker", &["psi=0"]),
-        ];
-        assert_eq!(kernel_arguments(&configs), ["psi=1", "psi=0", "psi=1"]);
-    }
-
-    #[test]
-    fn other_roles_come_after_all_of_worker() {
-        let configs = [arguments("10-infra-z", "infra", &["z=1"]), arguments("99-worker", "worker", &["a=1"])];
-        assert_eq!(kernel_arguments(&configs), ["a=1", "z=1"]);
-    }
-
-    #[test]
-    fn equal_content_has_an_equal_hash_in_every_pool() {
-        let base = file("00", "/a", "1");
-        let name = |configs: &[&MachineConfig], pool| {
-            render(pool, configs).expect("renders").name.rsplit('-').next().map(str::to_owned)
-        };
-        let hash = name(&[&base], "worker");
-        assert_eq!(hash.as_ref().map(String::len), Some(32));
-        assert_eq!(hash, name(&[&base], "infra"), "not of the pool");
-        assert_eq!(hash, name(&[&file("17", "/a", "1")], "worker"), "not of names");
-        assert_eq!(hash, name(&[&base, &config("50", "worker", json!({}))], "worker"), "an empty one adds nothing");
-        assert_eq!(hash, name(&[&base, &file("50", "/a", "1")], "worker"), "byte for byte the same file");
-        assert_ne!(hash, name(&[&base, &file("50", "/a", "2")], "worker"));
-        assert_ne!(hash, name(&[&base, &arguments("50", "worker", &["psi=1"])], "worker"));
-    }
-
-    #[test]
-    fn later_files_and_units_replace_earlier_ones() {
-        let unit = |name: &str, unit: Value| {
-            config(name, "worker", json!({"config": {"ignition": {"version": "3.2.0"}, "systemd": {"units": [unit]}}}))
-        };
-        let result = rendered(&[
-            file("01", "/a", "old"),
-            file("02", "/b", "b"),
-            file("03", "/a", "new"),
-            unit("04", json!({"name": "u", "contents": "old", "dropins": [{"name": "d", "contents": "d"}]})),
-            unit("05", json!({"name": "u", "contents": "new"})),
-        ]);
-        let files = &result.spec.config["storage"]["files"];
-        assert_eq!(files[0]["contents"]["source"], "data:,new");
-        assert_eq!((&files[1]["path"], files.as_array().map(Vec::len)), (&json!("/b"), Some(2)));
-        assert_eq!(files[1]["overwrite"], true);
-        let units = &result.spec.config["systemd"]["units"];
-        assert_eq!(units, &json!([{"name": "u", "contents": "new", "dropins": [{"name": "d", "contents": "d"}]}]));
-        assert_eq!(result.spec.config["ignition"]["version"], IGNITION_VERSION);
-    }
-
-    #[test]
-    fn single_values_win_by_their_rule() {
-        let configs = [
-            config("00", "worker", json!({"osImageURL": "base", "kernelType": "default"})),
-            config("10", "worker", json!({"osImageURL": "mine", "kernelType": "realtime", "fips": true})),
-            config("20", "worker", json!({"fips": false, "extensions": ["usbguard"]})),
-            config("30", "worker", json!({"extensions": ["usbguard"], "kernelArguments": null})),
-        ];
-        let spec = rendered(&configs).spec;
-        assert_eq!((spec.os_image_url.as_str(), spec.kernel_type.as_str(), spec.fips), ("mine", "realtime", Some(true)));
-        assert_eq!(spec.extensions.unwrap_or_default(), ["usbguard", "usbguard"]);
-        assert_eq!(rendered(&[file("00", "/a", "1")]).spec.kernel_type, "default");
-    }
-
-    #[test]
-    fn invalid_ones_are_named() {
-        let refused = |config: MachineConfig| render("worker", &[&config]).expect_err("is refused");
-        assert_eq!(
-            refused(config("50", "worker", json!({"kernelType": "banana"}))),
-            RenderError::KernelType("banana".into())
-        );
-        assert_eq!(
-            refused(config("50", "worker", json!({"config": {"storage": {}}}))),
-            RenderError::Ignition("50".into(), String::new())
-        );
-        let huge = refused(file("50", "/a", &"x".repeat(MAX_SIZE)));
-        assert!(matches!(huge, RenderError::Size(size) if size > MAX_SIZE));
-    }
-}
+#[path = "render_tests.rs"]
+mod tests;

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
 use crate::api::{
-    APPLIED_DRAIN, CONTROLLER, CURRENT_CONFIG, DAEMON, DESIRED_CONFIG, DESIRED_DRAIN, POST_CONFIG_ACTION, REASON, STATE,
-    STATE_DEGRADED, STATE_DONE, STATE_WORKING,
+    APPLIED_DRAIN, CONTROLLER, CURRENT_CONFIG, DAEMON, DESIRED_CONFIG, DESIRED_DRAIN, POST_CONFIG_ACTION, REASON,
+    STATE, STATE_DEGRADED, STATE_DONE, STATE_WORKING,
 };
 use crate::clock;
 use crate::controllers::{Controllers, Part, SyncError};
@@ -16,8 +16,12 @@ use crate::daemon::{self, DRAIN, Drain, REBOOTING, Step, UNCORDON};
 
 impl Controllers {
     pub(crate) async fn sync_drain(&self, name: String) -> Result<(), SyncError> {
-        let Some(node) = self.nodes.get(&name) else { return Ok(()) };
-        let Some((drain, request)) = daemon::open_request(node) else { return Ok(()) };
+        let Some(node) = self.nodes.get(&name) else {
+            return Ok(());
+        };
+        let Some((drain, request)) = daemon::open_request(node) else {
+            return Ok(());
+        };
         let cordon = json!({"spec": {"unschedulable": (drain == Drain::Cordon).then_some(true)}});
         self.patch::<Node>(&name, Part::Object, CONTROLLER, cordon).await?;
         let applied = json!({"metadata": {"annotations": {APPLIED_DRAIN: request}}});
@@ -25,20 +29,29 @@ impl Controllers {
     }
 
     pub(crate) async fn sync_daemon(&self, name: String) -> Result<(), SyncError> {
-        let Some(node) = self.nodes.get(&name) else { return Ok(()) };
+        let Some(node) = self.nodes.get(&name) else {
+            return Ok(());
+        };
         match self.next_step(node) {
             None => Ok(()),
             Some(Step::Join(config)) => {
                 let done = format!("{UNCORDON}{config}");
-                self.annotate(&name, json!({CURRENT_CONFIG: config, DESIRED_CONFIG: config, STATE: STATE_DONE, REASON: "",
-                    DESIRED_DRAIN: done, APPLIED_DRAIN: done}))
-                    .await
+                self.annotate(
+                    &name,
+                    json!({CURRENT_CONFIG: config, DESIRED_CONFIG: config, STATE: STATE_DONE, REASON: "",
+                    DESIRED_DRAIN: done, APPLIED_DRAIN: done}),
+                )
+                .await
             }
             Some(Step::Start(config)) => {
                 let drain = format!("{DRAIN}{config}");
-                self.annotate(&name, json!({STATE: STATE_WORKING, REASON: "", DESIRED_DRAIN: drain})).await
+                self.annotate(&name, json!({STATE: STATE_WORKING, REASON: "", DESIRED_DRAIN: drain}))
+                    .await
             }
-            Some(Step::Fail(reason)) => self.annotate(&name, json!({STATE: STATE_DEGRADED, REASON: reason})).await,
+            Some(Step::Fail(reason)) => {
+                self.annotate(&name, json!({STATE: STATE_DEGRADED, REASON: reason}))
+                    .await
+            }
             Some(Step::Resume) => self.annotate(&name, json!({STATE: STATE_WORKING, REASON: ""})).await,
             Some(Step::Reboot) => {
                 self.annotate(&name, json!({POST_CONFIG_ACTION: REBOOTING})).await?;
@@ -47,10 +60,12 @@ impl Controllers {
             Some(Step::ComeBack(config)) => {
                 self.report_ready(&name, "True").await?;
                 let uncordon = format!("{UNCORDON}{config}");
-                self.annotate(&name, json!({POST_CONFIG_ACTION: null, DESIRED_DRAIN: uncordon})).await
+                self.annotate(&name, json!({POST_CONFIG_ACTION: null, DESIRED_DRAIN: uncordon}))
+                    .await
             }
             Some(Step::Finish(config)) => {
-                self.annotate(&name, json!({CURRENT_CONFIG: config, STATE: STATE_DONE, REASON: ""})).await
+                self.annotate(&name, json!({CURRENT_CONFIG: config, STATE: STATE_DONE, REASON: ""}))
+                    .await
             }
         }
     }
@@ -62,7 +77,11 @@ impl Controllers {
 
     /// What the kubelet reports before and after a reboot.
     async fn report_ready(&self, node: &str, status: &str) -> Result<(), SyncError> {
-        let reason = if status == "True" { "KubeletReady" } else { "KubeletNotReady" };
+        let reason = if status == "True" {
+            "KubeletReady"
+        } else {
+            "KubeletNotReady"
+        };
         let condition = json!({"type": "Ready", "status": status, "reason": reason,
             "lastTransitionTime": clock::timestamp()});
         let body = json!({"status": {"conditions": [condition]}});

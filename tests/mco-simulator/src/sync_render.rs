@@ -21,7 +21,9 @@ use crate::status::{self, RENDER_DEGRADED};
 
 impl Controllers {
     pub(crate) async fn sync_render(&self, name: String) -> Result<(), SyncError> {
-        let Some(pool) = self.pools.get(&name).cloned() else { return Ok(()) };
+        let Some(pool) = self.pools.get(&name).cloned() else {
+            return Ok(());
+        };
         if select::is_empty(pool.spec.machine_config_selector.as_ref()) {
             return Ok(());
         }
@@ -65,14 +67,18 @@ impl Controllers {
                 "metadata": {"resourceVersion": pool.metadata.resource_version},
                 "spec": {"configuration": wanted},
             });
-            self.patch::<MachineConfigPool>(&pool.name_any(), Part::Object, CONTROLLER, body).await?;
+            self.patch::<MachineConfigPool>(&pool.name_any(), Part::Object, CONTROLLER, body)
+                .await?;
         }
         Ok(())
     }
 
     pub(crate) async fn create_config(&self, config: &MachineConfig) -> Result<(), kube::Error> {
         let api: Api<MachineConfig> = Api::all(self.client.clone());
-        let params = PostParams { field_manager: Some(CONTROLLER.to_owned()), ..PostParams::default() };
+        let params = PostParams {
+            field_manager: Some(CONTROLLER.to_owned()),
+            ..PostParams::default()
+        };
         match api.create(&params, config).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
             other => other.map(drop),
@@ -85,12 +91,20 @@ impl Controllers {
             return Ok(());
         }
         let mut after = before.clone();
-        status::set(&mut after, RENDER_DEGRADED, message.is_some(), "", message.unwrap_or_default(), &clock::timestamp());
+        status::set(
+            &mut after,
+            RENDER_DEGRADED,
+            message.is_some(),
+            "",
+            message.unwrap_or_default(),
+            &clock::timestamp(),
+        );
         if after == before {
             return Ok(());
         }
         let body = json!({"metadata": {"resourceVersion": pool.metadata.resource_version}, "status": after});
-        self.patch::<MachineConfigPool>(&pool.name_any(), Part::Status, CONTROLLER, body).await
+        self.patch::<MachineConfigPool>(&pool.name_any(), Part::Status, CONTROLLER, body)
+            .await
     }
 }
 
@@ -103,7 +117,10 @@ pub(crate) fn configuration(rendered: &Rendered, names: impl Iterator<Item = Str
         kind: "MachineConfig".to_owned(),
         name,
     };
-    Configuration { name: rendered.name.clone(), source: names.into_iter().map(source).collect() }
+    Configuration {
+        name: rendered.name.clone(),
+        source: names.into_iter().map(source).collect(),
+    }
 }
 
 /// The object of a rendered configuration: owned by its pool, without labels.

@@ -17,13 +17,16 @@ async fn equal_content_is_a_step_of_the_generation_and_no_roll_out() -> anyhow::
     assert!(lists(&pool.spec.configuration, "50-empty") && lists(&status.configuration, "50-empty"));
     world.delete::<MachineConfig>("50-empty").await?;
     world.until("worker", "4/4 B B").await;
-    assert_eq!(world.lines("worker"), [
-        SETTLED,
-        "3/2 B B 3/3/0 True False",
-        "3/3 B B 3/3/0 True False",
-        "4/3 B B 3/3/0 True False",
-        "4/4 B B 3/3/0 True False",
-    ]);
+    assert_eq!(
+        world.lines("worker"),
+        [
+            SETTLED,
+            "3/2 B B 3/3/0 True False",
+            "3/3 B B 3/3/0 True False",
+            "4/3 B B 3/3/0 True False",
+            "4/4 B B 3/3/0 True False",
+        ]
+    );
     assert!(world.told().is_empty());
     world.end().await
 }
@@ -34,7 +37,9 @@ async fn a_file_that_is_there_byte_for_byte_is_no_roll_out() -> anyhow::Result<(
     let rendered = world.rendered("worker").await?;
     let file = &rendered.spec.config["storage"]["files"][0];
     let config = json!({"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}});
-    world.create_config("50-same", "worker", json!({ "config": config })).await?;
+    world
+        .create_config("50-same", "worker", json!({ "config": config }))
+        .await?;
     world.until("worker", "3/3 B B").await;
     assert!(world.told().is_empty());
     assert_eq!(world.rendered_names().await?.len(), 2);
@@ -56,23 +61,36 @@ async fn the_same_kernel_argument_twice_stays_twice_and_reboots_everything() -> 
 #[tokio::test]
 async fn a_nonsense_kernel_degrades_rendering_and_everything_else_says_fine() -> anyhow::Result<()> {
     let world = World::new().await?;
-    world.create_config("50-kernel", "worker", json!({"kernelType": "nonsense"})).await?;
+    world
+        .create_config("50-kernel", "worker", json!({"kernelType": "nonsense"}))
+        .await?;
     world.until("worker", "True False RenderDegraded Degraded").await;
     let status = world.pool("worker").await?.status.unwrap_or_default();
-    let message = |kind: &str| status.condition(kind).map(|condition| condition.message.clone()).unwrap_or_default();
-    assert!(message("RenderDegraded").contains("kernelType=nonsense is invalid"), "{}", message("RenderDegraded"));
+    let message = |kind: &str| {
+        status
+            .condition(kind)
+            .map(|condition| condition.message.clone())
+            .unwrap_or_default()
+    };
+    assert!(
+        message("RenderDegraded").contains("kernelType=nonsense is invalid"),
+        "{}",
+        message("RenderDegraded")
+    );
     assert_eq!(message("Degraded"), "");
     world.delete::<MachineConfig>("50-kernel").await?;
-    world.until("worker", "True False Degraded").await;
-    world.until("worker", SETTLED).await;
+    world.until_end("worker", SETTLED).await;
     let lines = world.lines("worker");
-    assert_eq!(lines, [
-        SETTLED.to_owned(),
-        format!("{SETTLED} RenderDegraded"),
-        format!("{SETTLED} RenderDegraded Degraded"),
-        format!("{SETTLED} Degraded"),
-        SETTLED.to_owned(),
-    ]);
+    assert_eq!(
+        lines,
+        [
+            SETTLED.to_owned(),
+            format!("{SETTLED} RenderDegraded"),
+            format!("{SETTLED} RenderDegraded Degraded"),
+            format!("{SETTLED} Degraded"),
+            SETTLED.to_owned(),
+        ]
+    );
     world.end().await
 }
 
@@ -80,11 +98,19 @@ async fn a_nonsense_kernel_degrades_rendering_and_everything_else_says_fine() ->
 async fn an_irreconcilable_change_is_named() -> anyhow::Result<()> {
     let world = World::new().await?;
     let config = json!({"ignition": {"version": "3.2.0"}, "storage": {"directories": [{"path": "/var/d"}]}});
-    world.create_config("50-directory", "worker", json!({ "config": config })).await?;
+    world
+        .create_config("50-directory", "worker", json!({ "config": config }))
+        .await?;
     world.until("worker", "True False RenderDegraded").await;
     let status = world.pool("worker").await?.status.unwrap_or_default();
-    let message = status.condition("RenderDegraded").map(|condition| condition.message.clone()).unwrap_or_default();
-    assert!(message.contains("\"50-directory\"") && message.contains("directories"), "{message}");
+    let message = status
+        .condition("RenderDegraded")
+        .map(|condition| condition.message.clone())
+        .unwrap_or_default();
+    assert!(
+        message.contains("\"50-directory\"") && message.contains("directories"),
+        "{message}"
+    );
     assert!(world.told().is_empty());
     world.end().await
 }
@@ -119,7 +145,11 @@ async fn nothing_is_written_while_nothing_happens_and_objects_are_as_large_as_re
     let audit = world.lease.audit();
     let mark = audit.mark();
     seconds(20.0).await;
-    let writes: Vec<_> = audit.since(&mark).into_iter().filter(|request| request.is_write()).collect();
+    let writes: Vec<_> = audit
+        .since(&mark)
+        .into_iter()
+        .filter(|request| request.is_write())
+        .collect();
     assert!(writes.is_empty(), "{writes:?}");
     world.end().await
 }

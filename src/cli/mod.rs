@@ -1,0 +1,109 @@
+//! The command line: `virt-advisor run` is the operator; the other commands print what is generated from the code.
+
+mod flags;
+mod rbac;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::{api, cluster, controller, registry, telemetry};
+use flags::RunFlags;
+
+pub use rbac::rbac_yaml;
+
+/// The version of this build, which plans name.
+pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
+/// Reviewed, approved changes to the components of a KubeVirt or OpenShift Virtualization cluster.
+#[derive(Debug, Parser)]
+#[command(name = "virt-advisor", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the operator until it is told to stop (SIGTERM or Ctrl-C).
+    Run(Box<RunFlags>),
+    /// Print the CustomResourceDefinition, with the options of every profile.
+    Crd,
+    /// Print the ClusterRole that the operator needs, from what core and profiles declare.
+    Rbac,
+}
+
+/// Reads the command line and does what it says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(flags) => run(*flags),
+        Command::Crd => api::crd_yaml(registry::PROFILES)
+            .map_err(|error| error.to_string())
+            .and_then(|yaml| print(&yaml)),
+        Command::Rbac => rbac_yaml()
+            .map_err(|error| error.to_string())
+            .and_then(|yaml| print(&yaml)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            // Standard error may be closed; then there is nobody to tell.
+            let _ = writeln!(io::stderr(), "virt-advisor: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(text: &str) -> Result<(), String> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("writing to standard output failed: {error}"))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// One thread: it waits almost always, and each further one costs memory.
+#[tokio::main(flavor = "current_thread")]
+async fn run(flags: RunFlags) -> Result<(), String> {
+    flags.refuse_unfinished()?;
+    telemetry::init(flags.encoder(), flags.level()?);
+    // Only the first installation counts; an error says that there was one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = cluster::connect(flags.kubeconfig())
+        .await
+        .map_err(|error| error.to_string())?;
+    let stop = CancellationToken::new();
+    stop_on_signal(stop.clone())?;
+    tracing::info!(version = VERSION, "the operator starts");
+    controller::run(client, VERSION, stop).await;
+    Ok(())
+}
+
+fn stop_on_signal(stop: CancellationToken) -> Result<(), String> {
+    let listen = |kind| signal(kind).map_err(|error| format!("signals can't be received: {error}"));
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.cancel();
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,61 @@
+//! Advertising: each profile that may be used has a configuration with action Ignore, for everybody to find.
+
+use std::collections::BTreeMap;
+
+use kube::api::ObjectMeta;
+use profile_sdk::Profile;
+
+use crate::api::{self, Action, VirtPlatformConfig, VirtPlatformConfigSpec};
+use crate::cluster::{Cluster, ClusterError};
+use crate::registry;
+
+/// Creates the configuration of every advertised profile that has none; `exists` says which have. Existing ones are never
+/// touched.
+///
+/// # Errors
+///
+/// The first that the API server gave; the others were tried all the same.
+pub(super) async fn all(cluster: &Cluster, exists: impl Fn(&str) -> bool) -> Result<(), ClusterError> {
+    let mut outcome = Ok(());
+    for profile in registry::PROFILES {
+        let about = profile.about();
+        if !about.advertised || exists(about.name) {
+            continue;
+        }
+        match cluster.create_config(&advertisement(*profile)).await {
+            Ok(true) => tracing::info!(profile = about.name, "profile advertised"),
+            Ok(false) => {}
+            Err(error) => outcome = outcome.and(Err(error)),
+        }
+    }
+    outcome
+}
+
+fn advertisement(profile: &dyn Profile) -> VirtPlatformConfig {
+    let about = profile.about();
+    let text = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    let annotations = [
+        (api::AUTO_CREATED_ANNOTATION, "true"),
+        (api::DESCRIPTION_ANNOTATION, about.description),
+        (api::IMPACT_ANNOTATION, about.impact_summary),
+    ];
+    VirtPlatformConfig {
+        metadata: ObjectMeta {
+            name: Some(about.name.to_owned()),
+            annotations: Some(annotations.map(text).into()),
+            labels: Some(BTreeMap::from([text((api::CATEGORY_LABEL, about.category))])),
+            ..ObjectMeta::default()
+        },
+        spec: VirtPlatformConfigSpec {
+            profile: about.name.to_owned(),
+            action: Action::Ignore,
+            failure_policy: api::FailurePolicy::default(),
+            options: None,
+            bypass_optimistic_lock: false,
+            wait_timeout: None,
+            approved_plan_hash: None,
+            approval_policy: api::ApprovalPolicy::default(),
+        },
+        status: None,
+    }
+}

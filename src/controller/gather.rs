@@ -1,0 +1,496 @@
+//! Gather: all reading that a decision needs.
+//!
+//! Reads go to the API server. What a watch has followed since it was read need not be read again; before the first
+//! write of an execution everything is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use profile_sdk::{Access, Body, Draft, Inputs, Kind, Planner, Profile, Read};
+use serde_json::Value;
+
+use super::memory::{Drafted, Memory, Previewed};
+use super::rollout::Standing;
+use super::triggers::{Causes, Subject};
+use super::watches::crd_subject;
+use super::{Context, draft};
+use crate::api::{FIELD_MANAGER, ItemState, TargetRef, VirtPlatformConfigStatus};
+use crate::cluster::{ClusterError, Served};
+use crate::plan::health::Rollout;
+use crate::plan::item::{self, Effect, PlanItem, Preview};
+use crate::plan::observed::{Wanted, World};
+use crate::plan::{Basis, Plan};
+use crate::registry;
+
+/// Requests that one plan has under way at a time.
+const CONCURRENCY: usize = 8;
+
+/// Something could not be read. Nothing is decided; the next look starts anew.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GatherError {
+    /// A kind could not be looked up.
+    #[error("looking up kind {kind} failed: {source}")]
+    Kind { kind: &'static str, source: ClusterError },
+    /// An object could not be read.
+    #[error("reading {object} failed: {source}")]
+    Object { object: String, source: ClusterError },
+    /// A change could not be previewed.
+    #[error("previewing {object} failed: {source}")]
+    Preview { object: String, source: ClusterError },
+}
+
+impl GatherError {
+    /// A word for logs.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => source.reason(),
+        }
+    }
+}
+
+/// The field manager of a profile's objects. One for each: with a shared one, the second configuration's apply would
+/// remove the first one's fields.
+pub(super) fn manager(profile: &str) -> String {
+    format!("{FIELD_MANAGER}/{profile}")
+}
+
+/// Looks at the part of the world that `config` depends on.
+pub(super) async fn world(
+    ctx: &Context,
+    config: &str,
+    wanted: &Wanted,
+    status: &VirtPlatformConfigStatus,
+    causes: Causes,
+    memory: &mut Memory,
+) -> Result<World, GatherError> {
+    let Some(profile) = registry::find(config) else {
+        return Ok(World::Invalid(format!(
+            "Profile {config} is not known to this version of the operator. Install a version that has it, or delete this object."
+        )));
+    };
+    let planner = match profile.configure(wanted.options.as_ref()) {
+        Ok(planner) => planner,
+        Err(error) => return Ok(World::Invalid(error.to_string())),
+    };
+    if !causes.objects
+        && let Some(rollouts) = only_rollouts(ctx, config, status, memory).await?
+    {
+        return Ok(World::Rollouts(rollouts));
+    }
+    let look = Look {
+        ctx,
+        config,
+        profile,
+        wanted,
+        status,
+        all: causes.objects || memory.drafted.is_none(),
+    };
+    let drafted = match memory
+        .drafted
+        .clone()
+        .filter(|known| !look.all && known.generation == wanted.generation)
+    {
+        Some(drafted) => drafted,
+        None => match look.draft(planner.as_ref()).await? {
+            Ok(drafted) => memory.drafted.insert(drafted).clone(),
+            Err(instead) => return Ok(instead),
+        },
+    };
+    let items = look.items(&drafted, memory).await?;
+    let basis = Basis {
+        profile: config.to_owned(),
+        options: wanted.options.clone(),
+        inputs: drafted.inputs,
+    };
+    Ok(World::Planned(Plan::new(basis, items)))
+}
+
+/// How far written items are, if that is all there is to know: something is under way, and nothing can be written.
+async fn only_rollouts(
+    ctx: &Context,
+    config: &str,
+    status: &VirtPlatformConfigStatus,
+    memory: &Memory,
+) -> Result<Option<BTreeMap<String, Rollout>>, GatherError> {
+    let mut rollouts = BTreeMap::new();
+    let under_way = status.items.iter().filter(|item| item.state == ItemState::InProgress);
+    for item in under_way {
+        let Some(known) = memory.items.get(&item.name) else {
+            return Ok(None);
+        };
+        let (Some(object), true) = (&known.followed, item.applied.is_some()) else {
+            return Ok(None);
+        };
+        match standing(ctx, config, object).await? {
+            rollout @ Rollout::Waiting { .. } => rollouts.insert(item.name.clone(), rollout),
+            Rollout::Done(_) | Rollout::Failed(_) => return Ok(None),
+        };
+    }
+    Ok((!rollouts.is_empty()).then_some(rollouts))
+}
+
+/// How far `object` is, reading what must be read for it.
+async fn standing(ctx: &Context, config: &str, object: &Value) -> Result<Rollout, GatherError> {
+    loop {
+        let unread = match ctx.rollouts.standing(object) {
+            Standing::Known(rollout) => return Ok(rollout),
+            Standing::Unread(unread) => unread,
+        };
+        let kind = ctx.rollouts.learned();
+        let served = resolve(ctx, &kind).await?;
+        for name in unread {
+            // One at a time: these objects are large.
+            let read = match &served {
+                Some(served) => ctx
+                    .cluster
+                    .get(served, None, &name)
+                    .await
+                    .map_err(|source| GatherError::Object {
+                        object: format!("{} {name} for {config}", kind.kind),
+                        source,
+                    })?,
+                None => None,
+            };
+            ctx.rollouts.learn(object, &name, read.as_ref());
+        }
+    }
+}
+
+async fn resolve(ctx: &Context, kind: &Kind) -> Result<Option<Served>, GatherError> {
+    ctx.cluster.resolve(kind).await.map_err(|source| GatherError::Kind {
+        kind: kind.kind,
+        source,
+    })
+}
+
+/// One look at the world.
+struct Look<'a> {
+    ctx: &'a Context,
+    config: &'a str,
+    profile: &'a dyn Profile,
+    wanted: &'a Wanted,
+    status: &'a VirtPlatformConfigStatus,
+    /// Everything is read again.
+    all: bool,
+}
+
+impl Look<'_> {
+    /// Reads the inputs and lets the profile draft. The inner error is what to decide from instead.
+    async fn draft(&self, planner: &dyn Planner) -> Result<Result<Drafted, World>, GatherError> {
+        let served = self.served_kinds().await?;
+        self.follow(&served).await;
+        let mut missing = Vec::new();
+        for needed in planner.prerequisites() {
+            if !served.contains_key(&needed.kind) {
+                let kind = needed.kind;
+                missing.push(format!(
+                    "{} (CRD {}) is not installed: {}",
+                    kind.kind,
+                    kind.crd_name(),
+                    needed.hint
+                ));
+            }
+        }
+        let reads = planner.reads();
+        let objects: Vec<(Read, Option<Value>)> = stream::iter(reads)
+            .map(|read| self.read(read, &served))
+            .buffered(CONCURRENCY)
+            .try_collect()
+            .await?;
+        for needed in planner.prerequisites() {
+            let Some((namespace, name)) = needed.object.filter(|_| served.contains_key(&needed.kind)) else {
+                continue;
+            };
+            let read = Read {
+                kind: needed.kind,
+                namespace,
+                name,
+            };
+            let known = objects
+                .iter()
+                .find(|(other, _)| *other == read)
+                .map(|(_, object)| object.is_some());
+            let exists = match known {
+                Some(exists) => exists,
+                None => self.read(read.clone(), &served).await?.1.is_some(),
+            };
+            if !exists {
+                let place = read
+                    .namespace
+                    .as_deref()
+                    .map(|namespace| format!("{namespace}/"))
+                    .unwrap_or_default();
+                missing.push(format!(
+                    "{} {place}{} does not exist: {}",
+                    read.kind.kind, read.name, needed.hint
+                ));
+            }
+        }
+        if !missing.is_empty() {
+            return Ok(Err(World::Missing(missing)));
+        }
+        Ok(draft::drafted(planner, &Inputs::new(objects), self.wanted.generation).map_err(World::Invalid))
+    }
+
+    /// The profile's kinds that are served. What is not served may come: its CRD is followed.
+    async fn served_kinds(&self) -> Result<BTreeMap<Kind, Served>, GatherError> {
+        let mut kinds: Vec<_> = self.profile.kinds().iter().map(|declared| declared.kind).collect();
+        kinds.push(self.ctx.rollouts.watched());
+        for kind in &kinds {
+            let name = kind.crd_name();
+            self.ctx
+                .triggers
+                .seen(self.config, crd_subject(&name), self.ctx.watches.crd_version(&name));
+        }
+        let resolved: Vec<_> = stream::iter(kinds)
+            .map(|kind| async move { Ok::<_, GatherError>((kind, resolve(self.ctx, &kind).await?)) })
+            .buffered(CONCURRENCY)
+            .try_collect()
+            .await?;
+        Ok(resolved
+            .into_iter()
+            .filter_map(|(kind, served)| Some((kind, served?)))
+            .collect())
+    }
+
+    async fn follow(&self, served: &BTreeMap<Kind, Served>) {
+        // CRDs are followed by a watch of their own.
+        let kinds: Vec<_> = served
+            .iter()
+            .filter(|(kind, _)| kind.group != "apiextensions.k8s.io")
+            .map(|(_, served)| served.clone())
+            .collect();
+        self.ctx.watches.follow(self.config, &kinds).await;
+    }
+
+    async fn read(&self, read: Read, served: &BTreeMap<Kind, Served>) -> Result<(Read, Option<Value>), GatherError> {
+        let object = match served.get(&read.kind) {
+            Some(kind) => self.get(kind, read.namespace.as_deref(), &read.name).await?,
+            None => None,
+        };
+        Ok((read, object))
+    }
+
+    /// Reads an object and remembers its version, so that only other versions of it are news.
+    async fn get(&self, kind: &Served, namespace: Option<&str>, name: &str) -> Result<Option<Value>, GatherError> {
+        let object = self
+            .ctx
+            .cluster
+            .get(kind, namespace, name)
+            .await
+            .map_err(|source| GatherError::Object {
+                object: format!("{} {name}", kind.resource.kind),
+                source,
+            })?;
+        let subject = Subject {
+            group: kind.resource.group.clone(),
+            kind: kind.resource.kind.clone(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        };
+        self.ctx
+            .triggers
+            .seen(self.config, subject, object.as_ref().and_then(version));
+        Ok(object)
+    }
+
+    async fn items(&self, drafted: &Drafted, memory: &mut Memory) -> Result<Vec<PlanItem>, GatherError> {
+        let known = &memory.items;
+        let previews: Vec<_> = drafted
+            .drafts
+            .iter()
+            .map(|draft| self.item(draft, known.get(draft.name)))
+            .collect();
+        let previewed: Vec<Previewed> = stream::iter(previews).buffered(CONCURRENCY).try_collect().await?;
+        memory.items = previewed
+            .into_iter()
+            .map(|known| (known.item.name.clone(), known))
+            .collect();
+        let followed = memory.items.iter().filter_map(|(name, known)| {
+            let remembered = self.status.items.iter().find(|item| item.name == *name);
+            let rolling = remembered.is_some_and(|item| item.state == ItemState::InProgress);
+            known.followed.as_ref().map(|object| (object, rolling))
+        });
+        self.ctx.watches.follow_rollouts(self.config, followed);
+        Ok(drafted
+            .drafts
+            .iter()
+            .filter_map(|draft| memory.items.get(draft.name))
+            .map(|known| known.item.clone())
+            .collect())
+    }
+
+    /// Plans one item. What is known of it is used if neither the draft nor the object has changed since.
+    async fn item(&self, draft: &Draft, known: Option<&Previewed>) -> Result<Previewed, GatherError> {
+        let known = known.filter(|known| known.draft == *draft);
+        let remembered = self.status.items.iter().find(|item| item.name == draft.name);
+        let to_write = remembered.is_some_and(|item| item.state == ItemState::InProgress && item.applied.is_none());
+        if let Some(known) = known.filter(|_| !self.all && !to_write) {
+            return self.with_rollout(known.clone()).await;
+        }
+        let desired = match &draft.body {
+            Body::Ensure(object) => object,
+            Body::Blocked { remedy, .. } => return Ok(self.refused(draft, remedy.clone())),
+        };
+        let target = describe(desired);
+        let kind = self.ctx.cluster.resolve_object(desired).await;
+        let Some(kind) = kind.map_err(|source| GatherError::Preview {
+            object: target.clone(),
+            source,
+        })?
+        else {
+            let kind = desired.get("kind").and_then(Value::as_str).unwrap_or_default();
+            return Ok(self.refused(
+                draft,
+                format!("the cluster does not serve {kind}: install its operator"),
+            ));
+        };
+        let text = |pointer: &str| desired.pointer(pointer).and_then(Value::as_str);
+        let live = self
+            .get(
+                &kind,
+                text("/metadata/namespace"),
+                text("/metadata/name").unwrap_or_default(),
+            )
+            .await?;
+        let unchanged = |known: &&Previewed| known.item.resource_version == live.as_ref().and_then(version);
+        if let Some(known) = known.filter(unchanged) {
+            return self.with_rollout(known.clone()).await;
+        }
+        if live.is_none() && !self.may_create(desired) {
+            let remedy = format!("{target} does not exist, and creating it would install something: create it first");
+            return Ok(self.refused(draft, remedy));
+        }
+        let manager = manager(self.config);
+        let preview = self.ctx.cluster.preview(&kind, desired, live, &manager).await;
+        let preview = preview.map_err(|source| GatherError::Preview { object: target, source })?;
+        let (effect, followed) = match &preview {
+            Preview::Known { live, result, .. } => match self.effect(live.as_ref(), result) {
+                Ok(effect) => (effect, self.followed(live.as_ref().unwrap_or(result))),
+                Err(remedy) => return Ok(self.refused(draft, remedy)),
+            },
+            Preview::Refused { .. } => (Effect::default(), None),
+        };
+        let item = item::compose(draft, &manager, preview, effect, remembered);
+        self.with_rollout(Previewed {
+            item,
+            followed,
+            draft: draft.clone(),
+        })
+        .await
+    }
+
+    fn refused(&self, draft: &Draft, remedy: String) -> Previewed {
+        let preview = Preview::Refused { remedy };
+        let item = item::compose(draft, &manager(self.config), preview, Effect::default(), None);
+        Previewed {
+            item,
+            followed: None,
+            draft: draft.clone(),
+        }
+    }
+
+    fn may_create(&self, desired: &Value) -> bool {
+        let kind = desired.get("kind").and_then(Value::as_str);
+        let declared = self
+            .profile
+            .kinds()
+            .iter()
+            .find(|declared| Some(declared.kind.kind) == kind);
+        declared.is_some_and(|declared| declared.access == Access::Write)
+    }
+
+    fn effect(&self, live: Option<&Value>, result: &Value) -> Result<Effect, String> {
+        if self.ctx.rollouts.concern(&target(result)) {
+            self.ctx.rollouts.effect(live, result)
+        } else {
+            Ok(Effect::default())
+        }
+    }
+
+    /// What is kept of an object whose rollout is followed.
+    fn followed(&self, object: &Value) -> Option<Value> {
+        self.ctx.rollouts.concern(&target(object)).then(|| {
+            let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+            serde_json::json!({
+                "metadata": {"name": part("/metadata/name"), "labels": part("/metadata/labels")},
+                "spec": part("/spec"),
+            })
+        })
+    }
+
+    /// How far `object` is. That an execution is done is read live, once, and not believed of a watch.
+    async fn confirmed(&self, item: &str, object: &Value) -> Result<Rollout, GatherError> {
+        let rollout = standing(self.ctx, self.config, object).await?;
+        let remembered = self.status.items.iter().find(|remembered| remembered.name == item);
+        let rolling = remembered.is_some_and(|item| item.state == ItemState::InProgress && item.applied.is_some());
+        let kind = self.ctx.rollouts.watched();
+        if !(rolling && matches!(rollout, Rollout::Done(_))) {
+            return Ok(rollout);
+        }
+        if let Some(served) = resolve(self.ctx, &kind).await? {
+            let objects = self.ctx.cluster.list(&served).await;
+            let objects = objects.map_err(|source| GatherError::Object {
+                object: kind.plural.to_owned(),
+                source,
+            })?;
+            self.ctx.rollouts.saw_all(&objects);
+        }
+        standing(self.ctx, self.config, object).await
+    }
+
+    async fn with_rollout(&self, mut known: Previewed) -> Result<Previewed, GatherError> {
+        if let Some(object) = &known.followed {
+            known.item.rollout = match known.item.uid {
+                Some(_) => self.confirmed(&known.item.name, object).await?,
+                None => Rollout::Waiting {
+                    text: "does not exist yet".to_owned(),
+                    paused: false,
+                },
+            };
+        }
+        Ok(known)
+    }
+}
+
+fn version(object: &Value) -> Option<String> {
+    object
+        .pointer("/metadata/resourceVersion")
+        .and_then(Value::as_str)
+        .map(str::to_owned)
+}
+
+fn target(object: &Value) -> TargetRef {
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    TargetRef {
+        api_version: text("/apiVersion"),
+        kind: text("/kind"),
+        name: text("/metadata/name"),
+        namespace: object
+            .pointer("/metadata/namespace")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+    }
+}
+
+fn describe(object: &Value) -> String {
+    target(object).to_string()
+}
+
+/// The names of all CRDs that the registered profiles and `rollouts` depend on, with group and kind.
+pub(super) fn declared_crds(also: Kind) -> BTreeMap<String, (String, String)> {
+    let kinds = registry::PROFILES
+        .iter()
+        .flat_map(|profile| profile.kinds().iter().map(|declared| declared.kind));
+    let kinds: BTreeSet<Kind> = kinds.chain([also]).collect();
+    kinds
+        .into_iter()
+        .map(|kind| (kind.crd_name(), (kind.group.to_owned(), kind.kind.to_owned())))
+        .collect()
+}

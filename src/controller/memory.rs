@@ -1,0 +1,108 @@
+//! What the process remembers of a configuration between two looks. All of it can be lost at any moment: it only saves
+//! requests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use profile_sdk::Draft;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::api::{Input, VirtPlatformConfigStatus};
+use crate::plan::item::PlanItem;
+
+/// First and longest pause after an error; it doubles in between.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What is remembered of one configuration.
+#[derive(Default)]
+pub(super) struct Memory {
+    /// The configuration as it was when the last look ended.
+    pub(super) settled: Option<Settled>,
+    /// The version that our last status write replaced: a cache that still shows it is behind.
+    pub(super) replaced_version: Option<String>,
+    /// What the profile drafted last.
+    pub(super) drafted: Option<Drafted>,
+    /// The items as they were planned last, by name.
+    pub(super) items: BTreeMap<String, Previewed>,
+    /// When to look without an event.
+    pub(super) due: Option<Instant>,
+    /// When progress was written last.
+    pub(super) progress_at: Option<Timestamp>,
+    errors: u32,
+}
+
+/// The part of a configuration that, unchanged, needs no look.
+#[derive(Debug, PartialEq)]
+pub(super) struct Settled {
+    pub(super) generation: Option<i64>,
+    pub(super) uid: Option<String>,
+    pub(super) replan: Option<String>,
+    pub(super) deleting: bool,
+    pub(super) status: VirtPlatformConfigStatus,
+}
+
+/// Drafts, and the inputs that they were made from.
+#[derive(Clone)]
+pub(super) struct Drafted {
+    pub(super) generation: i64,
+    pub(super) drafts: Vec<Draft>,
+    pub(super) inputs: Vec<Input>,
+}
+
+/// A planned item, and what it was planned from.
+#[derive(Clone)]
+pub(super) struct Previewed {
+    pub(super) item: PlanItem,
+    /// Name, labels and spec of the object, where its rollout is followed.
+    pub(super) followed: Option<Value>,
+    /// The draft.
+    pub(super) draft: Draft,
+}
+
+impl Memory {
+    /// The pause after one more error in a row: doubling, and up to a quarter longer so that many do not meet.
+    pub(super) fn pause_after_error(&mut self, name: &str) -> Duration {
+        let doubled = FIRST_PAUSE.saturating_mul(1 << self.errors.min(10));
+        self.errors += 1;
+        let spread = name
+            .bytes()
+            .fold(self.errors, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
+            % 100;
+        let pause = doubled.min(LONGEST_PAUSE);
+        pause + pause * spread / 400
+    }
+
+    /// A look ended without an error.
+    pub(super) fn no_error(&mut self) {
+        self.errors = 0;
+    }
+
+    /// Nothing of the plan is trusted any more: everything is read and previewed again.
+    pub(super) fn forget_plan(&mut self) {
+        self.drafted = None;
+        self.items.clear();
+    }
+
+    /// Whether it is time to look without an event.
+    pub(super) fn is_due(&self) -> bool {
+        self.due.is_some_and(|due| due <= Instant::now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_have_an_end() {
+        let mut memory = Memory::default();
+        let pauses: Vec<_> = (0..20).map(|_| memory.pause_after_error("a")).collect();
+        assert!(pauses[0] >= FIRST_PAUSE && pauses[0] < FIRST_PAUSE * 2, "{pauses:?}");
+        assert!(pauses.iter().all(|pause| *pause <= LONGEST_PAUSE * 5 / 4), "{pauses:?}");
+        memory.no_error();
+        assert!(memory.pause_after_error("a") < FIRST_PAUSE * 2);
+    }
+}

@@ -1,0 +1,147 @@
+//! The operator: watches configurations, looks at them, does what was decided.
+
+mod act;
+mod advertise;
+mod clock;
+mod draft;
+mod gather;
+mod memory;
+mod reconcile;
+mod report;
+mod rollout;
+mod start;
+mod triggers;
+mod watches;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::Client;
+use kube::api::Api;
+use kube::core::DeserializeGuard;
+use kube::runtime::controller::{Config, Controller, Error};
+use kube::runtime::watcher;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::VirtPlatformConfig;
+use crate::cluster::Cluster;
+use crate::registry;
+use memory::Memory;
+use rollout::{MachineConfigPools, Rollouts};
+use triggers::Triggers;
+use watches::Watches;
+
+/// How long to wait before advertising is tried again after an error.
+const ADVERTISE_PAUSE: Duration = Duration::from_secs(5);
+
+/// What every look needs.
+struct Context {
+    cluster: Arc<Cluster>,
+    triggers: Arc<Triggers>,
+    watches: Watches,
+    rollouts: Arc<dyn Rollouts>,
+    memories: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Memory>>>>,
+    version: &'static str,
+}
+
+impl Context {
+    fn memory(&self, config: &str) -> Arc<tokio::sync::Mutex<Memory>> {
+        let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
+        memories.entry(config.to_owned()).or_default().clone()
+    }
+
+    /// `config` depends on nothing: no watch is open for it, and no event concerns it.
+    fn stand_aside(&self, config: &str) {
+        self.triggers.forget(config);
+        self.watches.leave(config);
+    }
+
+    /// `config` is gone.
+    fn forget(&self, config: &str) {
+        self.stand_aside(config);
+        self.memories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(config);
+    }
+
+    /// Whether the CRD of a kind that `config` needs exists, although the kind is not served yet.
+    fn is_coming(&self, config: &str) -> bool {
+        let kinds = registry::find(config)
+            .map(|profile| profile.kinds())
+            .unwrap_or_default();
+        kinds.iter().any(|declared| {
+            self.watches.crd_version(&declared.kind.crd_name()).is_some() && !self.cluster.is_known(&declared.kind)
+        })
+    }
+}
+
+/// Runs the operator on the cluster of `client` until `stop` is cancelled. `version` is the one that plans name.
+///
+/// A cluster that does not answer, or lacks the CRD, is waited for: it is said once for each change of the reason.
+pub async fn run(client: Client, version: &'static str, stop: CancellationToken) {
+    let configs: Api<DeserializeGuard<VirtPlatformConfig>> = Api::all(client.clone());
+    if stop
+        .run_until_cancelled(start::wait_until_served(&client))
+        .await
+        .is_none()
+    {
+        return;
+    }
+    let cluster = Arc::new(Cluster::new(client));
+    let (triggers, woken) = Triggers::new();
+    let triggers = Arc::new(triggers);
+    let rollouts: Arc<dyn Rollouts> = Arc::new(MachineConfigPools::default());
+    let ctx = Arc::new(Context {
+        watches: Watches::new(cluster.clone(), triggers.clone(), rollouts.clone()),
+        cluster,
+        triggers,
+        rollouts,
+        memories: Mutex::default(),
+        version,
+    });
+    let crds = ctx.watches.follow_crds(gather::declared_crds(ctx.rollouts.watched()));
+    let controller = Controller::new(configs, watcher::Config::default())
+        .with_config(Config::default().concurrency(2))
+        .reconcile_all_on(woken)
+        .graceful_shutdown_on(stop.clone().cancelled_owned());
+    let store = controller.store();
+    let advertise = async {
+        // The store fails only if its writer is gone, and then everything ends.
+        if store.wait_until_ready().await.is_ok() {
+            advertise_until_done(&ctx, |name| {
+                store.get(&kube::runtime::reflector::ObjectRef::new(name)).is_some()
+            })
+            .await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let reconciles = controller.run(reconcile::reconcile, |_, never, _| match *never {}, ctx.clone());
+    let reconciles = reconciles.for_each(|result| async {
+        match result {
+            Ok(_) => {}
+            Err(Error::ObjectNotFound(object)) => {
+                ctx.forget(&object.name);
+                advertise_until_done(&ctx, |name| name != object.name).await;
+            }
+            Err(Error::QueueError(error)) => tracing::warn!(%error, "the watch of configurations was interrupted"),
+            Err(error) => tracing::error!(%error, "the controller failed"),
+        }
+    });
+    tokio::select! {
+        () = reconciles => {}
+        () = advertise => {}
+        () = crds => {}
+    }
+    ctx.watches.close();
+    tracing::info!("the operator has stopped");
+}
+
+async fn advertise_until_done(ctx: &Context, exists: impl Fn(&str) -> bool) {
+    while let Err(error) = advertise::all(&ctx.cluster, &exists).await {
+        tracing::warn!(%error, "profiles could not be advertised");
+        tokio::time::sleep(ADVERTISE_PAUSE).await;
+    }
+}

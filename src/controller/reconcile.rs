@@ -1,0 +1,300 @@
+//! The reconcile: gather, draft, decide, act, report.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::ResourceExt;
+use kube::core::{DeserializeGuard, error_boundary::InvalidObject};
+use kube::runtime::controller::Action as Next;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::act::{self, ActError};
+use super::clock::now;
+use super::gather::{self, GatherError};
+use super::memory::{Memory, Settled};
+use super::triggers::Causes;
+use super::{Context, report};
+use crate::api::{self, Action, Phase, Severity, VirtPlatformConfig, VirtPlatformConfigStatus as Status};
+use crate::cluster::ClusterError;
+use crate::plan::decide::{Decision, LookAgain, decide};
+use crate::plan::observed::{Observed, Wanted, World};
+use crate::plan::{reason, status};
+use crate::registry;
+
+/// One look may take this long; then it is given up and made anew.
+const BUDGET: Duration = Duration::from_secs(60);
+/// A settled configuration is looked at this often without any event.
+const RESYNC: Duration = Duration::from_secs(6 * 3600);
+/// How soon to look again for a kind whose CRD exists but is not served yet.
+const SOON: Duration = Duration::from_millis(500);
+
+/// A look that came to no end. It is logged once, here, and made again after a pause.
+#[derive(Debug, thiserror::Error)]
+enum LookError {
+    #[error(transparent)]
+    Gather(#[from] GatherError),
+    #[error(transparent)]
+    Act(#[from] ActError),
+    #[error("writing the status failed: {0}")]
+    Status(#[source] ClusterError),
+    #[error("it took longer than {} s", BUDGET.as_secs())]
+    Timeout,
+}
+
+impl LookError {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Gather(error) => error.reason(),
+            Self::Act(error) => error.reason(),
+            Self::Status(error) => error.reason(),
+            Self::Timeout => "Timeout",
+        }
+    }
+
+    /// Somebody was faster than us: normal, and no reason to wait long.
+    fn is_race(&self) -> bool {
+        match self {
+            Self::Status(ClusterError::Moved) | Self::Act(ActError::Superseded) => true,
+            Self::Gather(GatherError::Preview { source, .. }) | Self::Act(ActError::Target { source, .. }) => {
+                matches!(source, ClusterError::Moved)
+            }
+            Self::Gather(_) | Self::Act(_) | Self::Status(_) | Self::Timeout => false,
+        }
+    }
+}
+
+/// Looks at one configuration. Errors end here: they are logged, and the look is made again after a pause.
+pub(super) async fn reconcile(
+    object: Arc<DeserializeGuard<VirtPlatformConfig>>,
+    ctx: Arc<Context>,
+) -> Result<Next, Infallible> {
+    let config = match &object.0 {
+        Ok(config) => config,
+        Err(invalid) => return Ok(reject_unreadable(&ctx, invalid).await),
+    };
+    let name = config.name_any();
+    let memory = ctx.memory(&name);
+    let mut memory = memory.lock().await;
+    if config.resource_version().is_some() && config.resource_version() == memory.replaced_version {
+        // The event of our own write is on its way.
+        return Ok(Next::await_change());
+    }
+    let mut causes = ctx.triggers.take(&name);
+    let settled = Settled::of(config);
+    if memory.settled.as_ref() == Some(&settled) && !causes.any() && !memory.is_due() {
+        return Ok(rest(&memory));
+    }
+    causes.objects |= needs_everything(&memory, &settled, config);
+    let outcome = tokio::time::timeout(BUDGET, look(&ctx, config, causes, &mut memory)).await;
+    match outcome.unwrap_or(Err(LookError::Timeout)) {
+        Ok(()) => memory.no_error(),
+        Err(error) => {
+            let pause = memory.pause_after_error(&name);
+            if error.is_race() {
+                tracing::debug!(config = name, %error, "looking again");
+            } else {
+                tracing::warn!(config = name, reason = error.reason(), %error, retry_in = ?pause, "could not look at the configuration");
+            }
+            memory.settled = None;
+            memory.forget_plan();
+            memory.due = Some(Instant::now() + pause);
+        }
+    }
+    Ok(rest(&memory))
+}
+
+/// Whether nothing that is remembered may be used: at the first look, at the regular one, when a fresh plan was asked
+/// for, and before the first write of an execution.
+fn needs_everything(memory: &Memory, settled: &Settled, config: &VirtPlatformConfig) -> bool {
+    let Some(before) = &memory.settled else { return true };
+    let status = &settled.status;
+    let first_write =
+        status.phase == Some(Phase::InProgress) && status.items.iter().all(|item| item.wait_started_at.is_none());
+    let executing = config.spec.action == Action::Apply && status.phase == Some(Phase::InProgress);
+    before.replan != settled.replan || first_write || (memory.is_due() && !executing)
+}
+
+/// The five steps.
+async fn look(
+    ctx: &Context,
+    config: &VirtPlatformConfig,
+    causes: Causes,
+    memory: &mut Memory,
+) -> Result<(), LookError> {
+    let wanted = Wanted::of(config);
+    let old = config.status.clone().unwrap_or_default();
+    let name = config.name_any();
+
+    // Gather and draft: the profile's drafts are previewed as soon as it made them.
+    let world = if wanted.deleting || wanted.action == Action::Ignore {
+        ctx.stand_aside(&name);
+        memory.forget_plan();
+        World::Unread
+    } else {
+        gather::world(ctx, &name, &wanted, &old, causes, memory).await?
+    };
+    let declared_impact = declared_impact(&name);
+    let seen = Observed {
+        wanted: &wanted,
+        status: &old,
+        world,
+        version: ctx.version,
+        declared_impact,
+    };
+
+    let now = now();
+    let decision = decide(&seen, now);
+
+    let (written, outcome) = match (&decision, &seen.world) {
+        (Decision::Execute(execution), World::Planned(plan)) if !execution.write.is_empty() => {
+            act::write(ctx, config, execution, plan, memory).await
+        }
+        _ => (BTreeMap::new(), Ok(())),
+    };
+
+    let new = status::compose(&seen, &decision, &written, now).unwrap_or_else(|| old.clone());
+    memory.due = Some(Instant::now() + when(ctx, &decision, now, &name));
+    report(ctx, config, &old, new, memory, now).await?;
+    Ok(outcome?)
+}
+
+/// Writes the status if it says something new, and records what belongs into the audit trail.
+async fn report(
+    ctx: &Context,
+    config: &VirtPlatformConfig,
+    old: &Status,
+    new: Status,
+    memory: &mut Memory,
+    now: jiff::Timestamp,
+) -> Result<(), LookError> {
+    let name = config.name_any();
+    let mut settled = Settled::of(config);
+    if new == *old {
+        memory.settled = Some(settled);
+        return Ok(());
+    }
+    if let Some(pause) = report::progress_pause(old, &new, memory.progress_at, now) {
+        let until = Instant::now() + pause;
+        memory.due = Some(memory.due.map_or(until, |due| due.min(until)));
+        memory.settled = Some(settled);
+        return Ok(());
+    }
+    let version = config.resource_version().unwrap_or_default();
+    ctx.cluster
+        .write_status(&name, &version, &new)
+        .await
+        .map_err(LookError::Status)?;
+    memory.replaced_version = Some(version);
+    memory.progress_at = Some(now);
+    tracing::info!(config = name, phase = ?new.phase, plan = new.plan_hash, "status written");
+    for note in report::notes(old, &new) {
+        if let Err(error) = ctx.cluster.record(config, &note, now).await {
+            tracing::warn!(config = name, event = note.reason, %error, "an event could not be recorded");
+        }
+    }
+    settled.status = new;
+    memory.settled = Some(settled);
+    Ok(())
+}
+
+/// When to look again if nothing happens.
+fn when(ctx: &Context, decision: &Decision, now: jiff::Timestamp, name: &str) -> Duration {
+    match decision {
+        Decision::Execute(execution) => match execution.look_again {
+            LookAgain::AtOnce => Duration::ZERO,
+            LookAgain::OnEvent => resync(name),
+            LookAgain::At(at) => at.duration_since(now).try_into().unwrap_or(Duration::ZERO),
+        },
+        Decision::AwaitPrerequisites(_) if ctx.is_coming(name) => SOON,
+        Decision::Fail(_)
+        | Decision::AwaitPrerequisites(_)
+        | Decision::Leave
+        | Decision::StandAside
+        | Decision::Reject(_)
+        | Decision::Hold
+        | Decision::Publish(_) => resync(name),
+    }
+}
+
+/// The regular interval, spread by name over another quarter of it.
+fn resync(name: &str) -> Duration {
+    let spread = name
+        .bytes()
+        .fold(7_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
+        % 100;
+    RESYNC + RESYNC * spread / 400
+}
+
+fn rest(memory: &Memory) -> Next {
+    let now = Instant::now();
+    Next::requeue(memory.due.map_or(RESYNC, |due| due.saturating_duration_since(now)))
+}
+
+fn declared_impact(profile: &str) -> Severity {
+    match registry::find(profile).map(|profile| profile.about().impact) {
+        Some(profile_sdk::Impact::High) => Severity::High,
+        Some(profile_sdk::Impact::Medium) => Severity::Medium,
+        Some(profile_sdk::Impact::Low | profile_sdk::Impact::Derived) | None => Severity::Low,
+    }
+}
+
+impl Settled {
+    fn of(config: &VirtPlatformConfig) -> Self {
+        Self {
+            generation: config.metadata.generation,
+            uid: config.uid(),
+            replan: config.annotations().get(api::REPLAN_ANNOTATION).cloned(),
+            deleting: config.metadata.deletion_timestamp.is_some(),
+            status: config.status.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// An object that no longer fits our types is told so, and its neighbours go on. The text is the same each time, and so
+/// is its time: a restart writes nothing new.
+async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
+    let name = invalid.metadata.name.clone().unwrap_or_default();
+    let memory = ctx.memory(&name);
+    let mut memory = memory.lock().await;
+    let version = invalid.metadata.resource_version.clone();
+    if memory.replaced_version == version {
+        return Next::await_change();
+    }
+    ctx.stand_aside(&name);
+    let message = format!(
+        "The object does not fit this version of the API: {}. Correct it, or delete it.",
+        invalid.error
+    );
+    let condition = |kind: &str| {
+        json!({
+            "type": kind, "status": "True", "reason": reason::INVALID, "message": message,
+            "lastTransitionTime": invalid.metadata.creation_timestamp,
+            "observedGeneration": invalid.metadata.generation,
+        })
+    };
+    let status = json!({
+        "phase": Phase::Failed,
+        "observedGeneration": invalid.metadata.generation,
+        "summary": {"text": status::cut_text(&message, 1024), "plan": "", "create": 0, "update": 0, "remove": 0,
+            "noChange": 0, "blocked": 0, "deferred": 0, "machinesToReboot": 0},
+        "conditions": [condition("Failed"), condition("Stalled")],
+    });
+    tracing::warn!(config = name, error = invalid.error, "the object can't be read");
+    match ctx
+        .cluster
+        .write_raw_status(&name, version.as_deref().unwrap_or_default(), &status)
+        .await
+    {
+        Ok(written) => {
+            memory.replaced_version = Some(written);
+            Next::await_change()
+        }
+        Err(error) => {
+            tracing::warn!(config = name, %error, "the object could not be told that it can't be read");
+            Next::requeue(memory.pause_after_error(&name))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The start: waiting for a cluster that serves our API, and saying what is missing.
+
+use std::time::Duration;
+
+use kube::Client;
+use kube::api::{Api, ListParams};
+
+use crate::api::VirtPlatformConfig;
+use crate::cluster::ClusterError;
+
+/// First and longest pause between two tries.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Returns as soon as configurations can be listed. Says what keeps them from it, once for each change of the reason.
+pub(super) async fn wait_until_served(client: &Client) {
+    let configs: Api<VirtPlatformConfig> = Api::all(client.clone());
+    let mut said = String::new();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        // Metadata is enough, and fits whatever the objects hold.
+        let problem = match configs.list_metadata(&ListParams::default().limit(1)).await {
+            Ok(_) => return,
+            Err(error) => problem(&ClusterError::from(error)),
+        };
+        if problem != said {
+            tracing::warn!("{problem}");
+            said = problem;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn problem(error: &ClusterError) -> String {
+    match error {
+        ClusterError::NotServed | ClusterError::NotFound { .. } => {
+            "the cluster does not know VirtPlatformConfig: apply crds/advisor.kubevirt.io_virtplatformconfigs.yaml; waiting for it".to_owned()
+        }
+        ClusterError::Refused { code: 401 | 403, message } => format!(
+            "the cluster refuses this user, who needs the rights of `virt-advisor rbac`; waiting for them: {message}"
+        ),
+        ClusterError::Transient { message } | ClusterError::Refused { message, .. } => {
+            format!("the API server can't be reached; trying again until it answers: {message}")
+        }
+        ClusterError::Conflicts(_) | ClusterError::Moved => format!("the API server can't be used: {error}"),
+    }
+}
