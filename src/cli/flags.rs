@@ -105,31 +105,18 @@ impl RunFlags {
                 !self.webhook_cert_path.is_empty(),
                 "--webhook-cert-path has no meaning, there is no webhook: leave it out",
             ),
-            (
-                self.enable_http2,
-                "--enable-http2 is not supported by this version, which serves nothing: leave it out",
-            ),
+            (self.enable_http2, "--enable-http2 is not supported by this version, which serves nothing: leave it out"),
             (
                 self.zap_stacktrace_level.is_some(),
                 "--zap-stacktrace-level is not supported: leave it out; errors carry their causes",
             ),
             (
-                self.zap_time_encoding
-                    .as_deref()
-                    .is_some_and(|form| !matches!(form, "rfc3339" | "rfc3339nano")),
+                self.zap_time_encoding.as_deref().is_some_and(|form| !matches!(form, "rfc3339" | "rfc3339nano")),
                 "--zap-time-encoding supports only rfc3339: leave it out",
             ),
         ];
-        let problems: Vec<_> = unfinished
-            .iter()
-            .filter(|(set, _)| *set)
-            .map(|(_, problem)| *problem)
-            .collect();
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(problems.join("\nvirt-advisor: "))
-        }
+        let problems: Vec<_> = unfinished.iter().filter(|(set, _)| *set).map(|(_, problem)| *problem).collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems.join("\nvirt-advisor: ")) }
     }
 
     pub(super) fn kubeconfig(&self) -> Option<PathBuf> {
@@ -137,11 +124,7 @@ impl RunFlags {
     }
 
     pub(super) fn encoder(&self) -> Encoder {
-        self.zap_encoder.unwrap_or(if self.zap_devel {
-            Encoder::Console
-        } else {
-            Encoder::Json
-        })
+        self.zap_encoder.unwrap_or(if self.zap_devel { Encoder::Console } else { Encoder::Json })
     }
 
     pub(super) fn level(&self) -> Result<&'static str, String> {
@@ -151,9 +134,7 @@ impl RunFlags {
             Some("error" | "panic") => Ok("error"),
             Some("debug" | "1") => Ok("debug"),
             Some(level) if level.parse::<u8>().is_ok() => Ok("trace"),
-            Some(level) => Err(format!(
-                "--zap-log-level is error, info, debug or a number, not {level:?}"
-            )),
+            Some(level) => Err(format!("--zap-log-level is error, info, debug or a number, not {level:?}")),
         }
     }
 }
@@ -175,25 +156,13 @@ mod tests {
 
     #[test]
     fn every_unfinished_flag_is_named_with_its_remedy() {
-        let deployment = [
-            "--leader-elect",
-            "--health-probe-bind-address=:8081",
-            "--metrics-bind-address=:8443",
-        ];
+        let deployment = ["--leader-elect", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8443"];
         let problem = parse(&deployment).refuse_unfinished().unwrap_err();
-        for flag in [
-            "--leader-elect",
-            "--health-probe-bind-address",
-            "--metrics-bind-address",
-        ] {
+        for flag in ["--leader-elect", "--health-probe-bind-address", "--metrics-bind-address"] {
             assert!(problem.contains(flag), "{problem}");
         }
         assert!(parse(&[]).refuse_unfinished().is_ok());
-        assert!(
-            parse(&["--leader-elect=false", "--metrics-bind-address=0"])
-                .refuse_unfinished()
-                .is_ok()
-        );
+        assert!(parse(&["--leader-elect=false", "--metrics-bind-address=0"]).refuse_unfinished().is_ok());
     }
 
     #[test]

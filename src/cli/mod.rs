@@ -41,12 +41,10 @@ enum Command {
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(flags) => run(*flags),
-        Command::Crd => api::crd_yaml(registry::PROFILES)
-            .map_err(|error| error.to_string())
-            .and_then(|yaml| print(&yaml)),
-        Command::Rbac => rbac_yaml()
-            .map_err(|error| error.to_string())
-            .and_then(|yaml| print(&yaml)),
+        Command::Crd => {
+            api::crd_yaml(registry::PROFILES).map_err(|error| error.to_string()).and_then(|yaml| print(&yaml))
+        }
+        Command::Rbac => rbac_yaml().map_err(|error| error.to_string()).and_then(|yaml| print(&yaml)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -74,9 +72,7 @@ async fn run(flags: RunFlags) -> Result<(), String> {
     telemetry::init(flags.encoder(), flags.level()?);
     // Only the first installation counts; an error says that there was one.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = cluster::connect(flags.kubeconfig())
-        .await
-        .map_err(|error| error.to_string())?;
+    let client = cluster::connect(flags.kubeconfig()).await.map_err(|error| error.to_string())?;
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone())?;
     tracing::info!(version = VERSION, "the operator starts");

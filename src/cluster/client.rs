@@ -51,18 +51,12 @@ pub async fn connect(kubeconfig: Option<PathBuf>) -> Result<Client, ConnectError
                 problem: error.to_string(),
             };
             let file = Kubeconfig::read_from(&path).map_err(problem)?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-                .await
-                .map_err(problem)?
+            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(problem)?
         }
-        None => Config::infer().await.map_err(|error| ConnectError::NoCluster {
-            problem: error.to_string(),
-        })?,
+        None => Config::infer().await.map_err(|error| ConnectError::NoCluster { problem: error.to_string() })?,
     };
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     // Retries are ours: a reconcile that failed is made anew, from what the world is then.
     config.default_retry = false;
-    Client::try_from(config).map_err(|error| ConnectError::Client {
-        problem: error.to_string(),
-    })
+    Client::try_from(config).map_err(|error| ConnectError::Client { problem: error.to_string() })
 }

@@ -31,10 +31,7 @@ impl Cluster {
     ///
     /// If the server did not answer or refuses it.
     pub async fn create_config(&self, config: &VirtPlatformConfig) -> Result<bool, ClusterError> {
-        let params = PostParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PostParams::default()
-        };
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match self.configs().create(&params, config).await.map_err(ClusterError::from) {
             Ok(_) => Ok(true),
             Err(ClusterError::Moved) => Ok(false),
@@ -79,10 +76,6 @@ impl Cluster {
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let request = kube::core::Request::new(path).patch_subresource("status", name, &params, &Patch::Apply(&body));
         let answer = self.request(request).await?;
-        Ok(answer
-            .pointer("/metadata/resourceVersion")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned())
+        Ok(answer.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default().to_owned())
     }
 }

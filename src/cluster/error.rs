@@ -58,9 +58,7 @@ impl From<kube::Error> for ClusterError {
         match error {
             kube::Error::Api(status) => of_status(&status),
             kube::Error::Discovery(_) => Self::NotServed,
-            other => Self::Transient {
-                message: other.to_string(),
-            },
+            other => Self::Transient { message: other.to_string() },
         }
     }
 }
@@ -79,27 +77,19 @@ fn of_status(status: &Status) -> ClusterError {
         .filter(|cause| cause.reason == "FieldManagerConflict")
         .map(|cause| (cause.field.clone(), manager(&cause.message).to_owned()))
         .collect();
-    let refused = || ClusterError::Refused {
-        code: status.code,
-        message: status.message.clone(),
-    };
+    let refused = || ClusterError::Refused { code: status.code, message: status.message.clone() };
     match status.code {
         // A kind that is not served is answered in plain text, which kube can't read as a Status.
         404 if status.reason != "NotFound" => ClusterError::NotServed,
         404 => ClusterError::NotFound {
-            namespace_missing: status
-                .details
-                .as_ref()
-                .is_some_and(|details| details.kind == "namespaces"),
+            namespace_missing: status.details.as_ref().is_some_and(|details| details.kind == "namespaces"),
             message: status.message.clone(),
         },
         409 if !conflicts.is_empty() => ClusterError::Conflicts(conflicts),
         409 => ClusterError::Moved,
         422 if causes().any(|cause| cause.field == "metadata.uid") => ClusterError::Moved,
         500.. if PERMANENT.iter().any(|text| status.message.contains(text)) => refused(),
-        401 | 408 | 429 | 500.. => ClusterError::Transient {
-            message: status.message.clone(),
-        },
+        401 | 408 | 429 | 500.. => ClusterError::Transient { message: status.message.clone() },
         _ => refused(),
     }
 }
@@ -116,10 +106,7 @@ mod tests {
 
     #[test]
     fn the_manager_of_a_conflict() {
-        assert_eq!(
-            manager("conflict with \"kubectl-create\" using operator.openshift.io/v1"),
-            "kubectl-create"
-        );
+        assert_eq!(manager("conflict with \"kubectl-create\" using operator.openshift.io/v1"), "kubectl-create");
         assert_eq!(manager("conflict with \"them\""), "them");
         assert_eq!(manager("conflict with \"odd \\\"name\" using v1"), "odd \\\"name");
     }
@@ -127,16 +114,10 @@ mod tests {
     #[test]
     fn refusals_without_a_reason_are_permanent_only_where_no_retry_helps() {
         let answer = |message: &str| {
-            let status = Status {
-                code: 500,
-                message: message.to_owned(),
-                ..Status::default()
-            };
+            let status = Status { code: 500, message: message.to_owned(), ..Status::default() };
             matches!(of_status(&status), ClusterError::Refused { .. })
         };
-        assert!(answer(
-            "failed to create typed patch object (a/b; v1, Kind=C): .spec.x: field not declared in schema"
-        ));
+        assert!(answer("failed to create typed patch object (a/b; v1, Kind=C): .spec.x: field not declared in schema"));
         assert!(answer("etcdserver: request is too large"));
         assert!(!answer("etcdserver: leader changed"));
     }

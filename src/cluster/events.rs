@@ -56,11 +56,7 @@ impl Cluster {
             ..Event::default()
         };
         let events: Api<Event> = Api::namespaced(self.client.clone(), NAMESPACE);
-        match events
-            .create(&PostParams::default(), &event)
-            .await
-            .map_err(ClusterError::from)
-        {
+        match events.create(&PostParams::default(), &event).await.map_err(ClusterError::from) {
             Ok(_) | Err(ClusterError::Moved) => Ok(()),
             Err(error) => Err(error),
         }

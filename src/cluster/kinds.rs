@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kube::core::{ApiResource, GroupVersionKind};
-use kube::discovery::{self, Scope};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+use kube::core::ApiResource;
 use profile_sdk::Kind;
 use serde_json::Value;
 
@@ -22,14 +22,8 @@ impl Served {
     /// The path of the kind's objects.
     #[must_use]
     pub fn path(&self, namespace: Option<&str>) -> String {
-        let ApiResource {
-            group, version, plural, ..
-        } = &self.resource;
-        let root = if group.is_empty() {
-            format!("/api/{version}")
-        } else {
-            format!("/apis/{group}/{version}")
-        };
+        let ApiResource { group, version, plural, .. } = &self.resource;
+        let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         match namespace.filter(|_| self.namespaced) {
             Some(namespace) => format!("{root}/namespaces/{namespace}/{plural}"),
             None => format!("{root}/{plural}"),
@@ -37,14 +31,16 @@ impl Served {
     }
 }
 
-/// Kinds that were found. A kind that was not found is asked for again each time: it may have been installed.
+/// What each version of a group serves, as far as it was asked for: (group, version) to kinds. A version that is not
+/// served is empty. All of a group is forgotten when one of its CRDs changes.
 #[derive(Debug, Default)]
 pub(super) struct KindCache {
-    found: BTreeMap<(String, String, String), Served>,
+    versions: BTreeMap<(String, String), Vec<Served>>,
 }
 
 impl Cluster {
-    /// The kind in the first of its versions that is served; `None` if none is. One request for each version, once.
+    /// The kind in the first of its versions that is served; `None` if none is. One request for each version of a group,
+    /// once.
     ///
     /// # Errors
     ///
@@ -70,41 +66,59 @@ impl Cluster {
     }
 
     async fn resolve_version(&self, group: &str, version: &str, kind: &str) -> Result<Option<Served>, ClusterError> {
-        let key = (group.to_owned(), version.to_owned(), kind.to_owned());
-        if let Some(served) = self.cache().found.get(&key) {
-            return Ok(Some(served.clone()));
+        let find = |served: &[Served]| served.iter().find(|served| served.resource.kind == kind).cloned();
+        let key = (group.to_owned(), version.to_owned());
+        if let Some(known) = self.cache().versions.get(&key) {
+            return Ok(find(known));
         }
-        match discovery::pinned_kind(&self.client, &GroupVersionKind::gvk(group, version, kind)).await {
-            Ok((resource, capabilities)) => {
-                let served = Served {
-                    resource,
-                    namespaced: capabilities.scope == Scope::Namespaced,
-                };
-                self.cache().found.insert(key, served.clone());
-                Ok(Some(served))
-            }
-            Err(error) => match ClusterError::from(error) {
-                ClusterError::NotServed | ClusterError::NotFound { .. } => Ok(None),
-                error => Err(error),
-            },
-        }
+        let answer = match group {
+            "" => self.client.list_core_api_resources(version).await,
+            group => self.client.list_api_group_resources(&format!("{group}/{version}")).await,
+        };
+        let served = match answer.map_err(ClusterError::from) {
+            Ok(list) => kinds(group, version, &list),
+            Err(ClusterError::NotServed | ClusterError::NotFound { .. }) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let found = find(&served);
+        self.cache().versions.insert(key, served);
+        Ok(found)
     }
 
     /// Whether the kind was found to be served, without asking.
     #[must_use]
     pub fn is_known(&self, kind: &Kind) -> bool {
-        let key = |version: &&str| (kind.group.to_owned(), (*version).to_owned(), kind.kind.to_owned());
-        kind.versions
-            .iter()
-            .any(|version| self.cache().found.contains_key(&key(version)))
+        let cache = self.cache();
+        kind.versions.iter().any(|version| {
+            let known = cache.versions.get(&(kind.group.to_owned(), (*version).to_owned()));
+            known.is_some_and(|known| known.iter().any(|served| served.resource.kind == kind.kind))
+        })
     }
 
     /// Forgets what is known of the kinds of `group`: its CRDs have changed.
     pub fn forget_kinds(&self, group: &str) {
-        self.cache().found.retain(|(known, _, _), _| known != group);
+        self.cache().versions.retain(|(known, _), _| known != group);
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, KindCache> {
         self.kinds.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+fn kinds(group: &str, version: &str, list: &APIResourceList) -> Vec<Served> {
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    // Subresources are listed too, with a slash in their names.
+    let resources = list.resources.iter().filter(|resource| !resource.name.contains('/'));
+    resources
+        .map(|resource| Served {
+            resource: ApiResource {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                api_version: api_version.clone(),
+                kind: resource.kind.clone(),
+                plural: resource.name.clone(),
+            },
+            namespaced: resource.namespaced,
+        })
+        .collect()
 }

@@ -35,10 +35,7 @@ impl Cluster {
     /// The cluster behind `client`.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self {
-            client,
-            kinds: Mutex::default(),
-        }
+        Self { client, kinds: Mutex::default() }
     }
 
     /// The client, for watches.
@@ -56,10 +53,7 @@ impl Cluster {
         let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
         match self.request(request).await {
             Ok(object) => Ok(Some(object)),
-            Err(ClusterError::NotFound {
-                namespace_missing: false,
-                ..
-            }) => Ok(None),
+            Err(ClusterError::NotFound { namespace_missing: false, .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -83,10 +77,7 @@ impl Cluster {
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<Value, ClusterError> {
-        let request = request.map_err(|error| ClusterError::Refused {
-            code: 0,
-            message: error.to_string(),
-        })?;
+        let request = request.map_err(|error| ClusterError::Refused { code: 0, message: error.to_string() })?;
         self.client.request(request).await.map_err(ClusterError::from)
     }
 }

@@ -20,16 +20,11 @@ impl Cluster {
         live: Option<Value>,
         manager: &str,
     ) -> Result<Preview, ClusterError> {
-        let attempt = self
-            .apply(kind, desired, manager, ApplyMode::DryRun, &Precondition::None)
-            .await;
+        let attempt = self.apply(kind, desired, manager, ApplyMode::DryRun, &Precondition::None).await;
         let (result, conflicts) = match attempt {
             Ok(result) => (result, Vec::new()),
             Err(ClusterError::Conflicts(conflicts)) => {
-                match self
-                    .apply(kind, desired, manager, ApplyMode::ForcedDryRun, &Precondition::None)
-                    .await
-                {
+                match self.apply(kind, desired, manager, ApplyMode::ForcedDryRun, &Precondition::None).await {
                     Ok(result) => (result, conflicts),
                     Err(error) => return refusal(error, desired),
                 }
@@ -39,16 +34,10 @@ impl Cluster {
         // The dry run names the version that it was computed from: only then do live and result belong together.
         let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
         match live {
-            Some(live) if version(&live) == version(&result) => Ok(Preview::Known {
-                live: Some(live),
-                result,
-                conflicts,
-            }),
-            None if version(&result).is_none() => Ok(Preview::Known {
-                live: None,
-                result,
-                conflicts,
-            }),
+            Some(live) if version(&live) == version(&result) => {
+                Ok(Preview::Known { live: Some(live), result, conflicts })
+            }
+            None if version(&result).is_none() => Ok(Preview::Known { live: None, result, conflicts }),
             Some(_) | None => Err(ClusterError::Moved),
         }
     }
@@ -57,15 +46,10 @@ impl Cluster {
 fn refusal(error: ClusterError, desired: &Value) -> Result<Preview, ClusterError> {
     let name = |pointer: &str| desired.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let remedy = match error {
-        ClusterError::NotServed => format!(
-            "the cluster does not serve {} {}: install its operator",
-            name("/apiVersion"),
-            name("/kind")
-        ),
-        ClusterError::NotFound {
-            namespace_missing: true,
-            ..
-        } => {
+        ClusterError::NotServed => {
+            format!("the cluster does not serve {} {}: install its operator", name("/apiVersion"), name("/kind"))
+        }
+        ClusterError::NotFound { namespace_missing: true, .. } => {
             format!(
                 "namespace {} does not exist: create it, or install the operator that brings it",
                 name("/metadata/namespace")

@@ -66,11 +66,8 @@ impl Cluster {
         params.force = matches!(mode, ApplyMode::ForcedDryRun | ApplyMode::Forced);
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let path = kind.path(text("/metadata/namespace"));
-        let request = Request::new(path).patch(
-            text("/metadata/name").unwrap_or_default(),
-            &params,
-            &Patch::Apply(&body),
-        );
+        let request =
+            Request::new(path).patch(text("/metadata/name").unwrap_or_default(), &params, &Patch::Apply(&body));
         self.request(request).await
     }
 }

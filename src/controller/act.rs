@@ -62,13 +62,7 @@ pub(super) async fn write(
         match write_item(ctx, &config.spec.profile, item).await {
             Ok(outcome) => written.insert(item.name.clone(), outcome),
             Err(source) => {
-                return (
-                    written,
-                    Err(ActError::Target {
-                        target: item.target.to_string(),
-                        source,
-                    }),
-                );
+                return (written, Err(ActError::Target { target: item.target.to_string(), source }));
             }
         };
     }
@@ -78,12 +72,7 @@ pub(super) async fn write(
 /// Reads the configuration past the cache: between decision and write somebody may have withdrawn the approval.
 async fn still_wanted(ctx: &Context, config: &VirtPlatformConfig) -> Result<(), ActError> {
     let name = &config.spec.profile;
-    let live = ctx
-        .cluster
-        .config(name)
-        .await
-        .map_err(ActError::Configuration)?
-        .ok_or(ActError::Superseded)?;
+    let live = ctx.cluster.config(name).await.map_err(ActError::Configuration)?.ok_or(ActError::Superseded)?;
     let status = live.status.unwrap_or_default();
     let approval = |status: &crate::api::VirtPlatformConfigStatus| {
         status.approval.as_ref().map(|approval| approval.plan_hash.clone())
@@ -102,26 +91,17 @@ async fn write_item(ctx: &Context, profile: &str, item: &PlanItem) -> Result<Wri
         return Err(ClusterError::NotServed);
     };
     let precondition = match (item.operation, &item.uid, &item.resource_version) {
-        (Operation::Update, Some(uid), Some(version)) => Precondition::Exactly {
-            uid: uid.clone(),
-            resource_version: version.clone(),
-        },
+        (Operation::Update, Some(uid), Some(version)) => {
+            Precondition::Exactly { uid: uid.clone(), resource_version: version.clone() }
+        }
         (Operation::Create, None, None) => Precondition::Absent,
         // An item that changes nothing, or whose object is not what its operation says, is not written.
         (Operation::Create | Operation::Update | Operation::Remove, _, _)
         | (Operation::NoChange | Operation::Blocked | Operation::Deferred, _, _) => return Err(ClusterError::Moved),
     };
-    let mode = if item.conflicts.is_empty() {
-        ApplyMode::Real
-    } else {
-        ApplyMode::Forced
-    };
+    let mode = if item.conflicts.is_empty() { ApplyMode::Real } else { ApplyMode::Forced };
     let manager = manager(profile);
-    match ctx
-        .cluster
-        .apply(&kind, &item.desired, &manager, mode, &precondition)
-        .await
-    {
+    match ctx.cluster.apply(&kind, &item.desired, &manager, mode, &precondition).await {
         Ok(object) => {
             let subject = Subject {
                 group: kind.resource.group.clone(),
@@ -133,9 +113,7 @@ async fn write_item(ctx: &Context, profile: &str, item: &PlanItem) -> Result<Wri
             ctx.triggers.seen(profile, subject, version.map(str::to_owned));
             tracing::info!(config = profile, item = item.name, target = %item.target, "item written");
             let owned = fields::applied_by(&object, &manager);
-            item::applied_view(&object, &owned)
-                .map(Written::Applied)
-                .ok_or(ClusterError::Moved)
+            item::applied_view(&object, &owned).map(Written::Applied).ok_or(ClusterError::Moved)
         }
         Err(ClusterError::Refused { message, .. }) if !item.target.kind.eq("Secret") && item.sensitive.is_empty() => {
             Ok(Written::Refused(format!("The API server refuses it: {message}")))

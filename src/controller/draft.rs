@@ -7,15 +7,9 @@ use crate::api::Input;
 
 /// What the profile wants, or a sentence about the input that kept it from saying so.
 pub(super) fn drafted(planner: &dyn Planner, inputs: &Inputs, generation: i64) -> Result<Drafted, String> {
-    let drafts = planner
-        .draft(inputs)
-        .map_err(|error| format!("The plan could not be made: {error}."))?;
+    let drafts = planner.draft(inputs).map_err(|error| format!("The plan could not be made: {error}."))?;
     let inputs = inputs.recorded().into_iter().map(input).collect();
-    Ok(Drafted {
-        generation,
-        drafts,
-        inputs,
-    })
+    Ok(Drafted { generation, drafts, inputs })
 }
 
 fn input(recorded: Recorded) -> Input {

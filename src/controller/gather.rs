@@ -4,6 +4,7 @@
 //! write of an execution everything is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use profile_sdk::{Access, Body, Draft, Inputs, Kind, Planner, Profile, Read};
@@ -77,19 +78,8 @@ pub(super) async fn world(
     {
         return Ok(World::Rollouts(rollouts));
     }
-    let look = Look {
-        ctx,
-        config,
-        profile,
-        wanted,
-        status,
-        all: causes.objects || memory.drafted.is_none(),
-    };
-    let drafted = match memory
-        .drafted
-        .clone()
-        .filter(|known| !look.all && known.generation == wanted.generation)
-    {
+    let look = Look { ctx, config, profile, wanted, status, all: causes.objects || memory.drafted.is_none(), read: Mutex::default() };
+    let drafted = match memory.drafted.clone().filter(|known| !look.all && known.generation == wanted.generation) {
         Some(drafted) => drafted,
         None => match look.draft(planner.as_ref()).await? {
             Ok(drafted) => memory.drafted.insert(drafted).clone(),
@@ -97,11 +87,7 @@ pub(super) async fn world(
         },
     };
     let items = look.items(&drafted, memory).await?;
-    let basis = Basis {
-        profile: config.to_owned(),
-        options: wanted.options.clone(),
-        inputs: drafted.inputs,
-    };
+    let basis = Basis { profile: config.to_owned(), options: wanted.options.clone(), inputs: drafted.inputs };
     Ok(World::Planned(Plan::new(basis, items)))
 }
 
@@ -141,14 +127,10 @@ async fn standing(ctx: &Context, config: &str, object: &Value) -> Result<Rollout
         for name in unread {
             // One at a time: these objects are large.
             let read = match &served {
-                Some(served) => ctx
-                    .cluster
-                    .get(served, None, &name)
-                    .await
-                    .map_err(|source| GatherError::Object {
-                        object: format!("{} {name} for {config}", kind.kind),
-                        source,
-                    })?,
+                Some(served) => ctx.cluster.get(served, None, &name).await.map_err(|source| GatherError::Object {
+                    object: format!("{} {name} for {config}", kind.kind),
+                    source,
+                })?,
                 None => None,
             };
             ctx.rollouts.learn(object, &name, read.as_ref());
@@ -157,10 +139,7 @@ async fn standing(ctx: &Context, config: &str, object: &Value) -> Result<Rollout
 }
 
 async fn resolve(ctx: &Context, kind: &Kind) -> Result<Option<Served>, GatherError> {
-    ctx.cluster.resolve(kind).await.map_err(|source| GatherError::Kind {
-        kind: kind.kind,
-        source,
-    })
+    ctx.cluster.resolve(kind).await.map_err(|source| GatherError::Kind { kind: kind.kind, source })
 }
 
 /// One look at the world.
@@ -172,6 +151,8 @@ struct Look<'a> {
     status: &'a VirtPlatformConfigStatus,
     /// Everything is read again.
     all: bool,
+    /// What this look has read, so that nothing is read twice.
+    read: Mutex<BTreeMap<Subject, Option<Value>>>,
 }
 
 impl Look<'_> {
@@ -183,47 +164,25 @@ impl Look<'_> {
         for needed in planner.prerequisites() {
             if !served.contains_key(&needed.kind) {
                 let kind = needed.kind;
-                missing.push(format!(
-                    "{} (CRD {}) is not installed: {}",
-                    kind.kind,
-                    kind.crd_name(),
-                    needed.hint
-                ));
+                missing.push(format!("{} (CRD {}) is not installed: {}", kind.kind, kind.crd_name(), needed.hint));
             }
         }
         let reads = planner.reads();
-        let objects: Vec<(Read, Option<Value>)> = stream::iter(reads)
-            .map(|read| self.read(read, &served))
-            .buffered(CONCURRENCY)
-            .try_collect()
-            .await?;
+        let objects: Vec<(Read, Option<Value>)> =
+            stream::iter(reads).map(|read| self.read(read, &served)).buffered(CONCURRENCY).try_collect().await?;
         for needed in planner.prerequisites() {
             let Some((namespace, name)) = needed.object.filter(|_| served.contains_key(&needed.kind)) else {
                 continue;
             };
-            let read = Read {
-                kind: needed.kind,
-                namespace,
-                name,
-            };
-            let known = objects
-                .iter()
-                .find(|(other, _)| *other == read)
-                .map(|(_, object)| object.is_some());
+            let read = Read { kind: needed.kind, namespace, name };
+            let known = objects.iter().find(|(other, _)| *other == read).map(|(_, object)| object.is_some());
             let exists = match known {
                 Some(exists) => exists,
                 None => self.read(read.clone(), &served).await?.1.is_some(),
             };
             if !exists {
-                let place = read
-                    .namespace
-                    .as_deref()
-                    .map(|namespace| format!("{namespace}/"))
-                    .unwrap_or_default();
-                missing.push(format!(
-                    "{} {place}{} does not exist: {}",
-                    read.kind.kind, read.name, needed.hint
-                ));
+                let place = read.namespace.as_deref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+                missing.push(format!("{} {place}{} does not exist: {}", read.kind.kind, read.name, needed.hint));
             }
         }
         if !missing.is_empty() {
@@ -238,19 +197,16 @@ impl Look<'_> {
         kinds.push(self.ctx.rollouts.watched());
         for kind in &kinds {
             let name = kind.crd_name();
-            self.ctx
-                .triggers
-                .seen(self.config, crd_subject(&name), self.ctx.watches.crd_version(&name));
+            self.ctx.triggers.seen(self.config, crd_subject(&name), self.ctx.watches.crd_version(&name));
         }
-        let resolved: Vec<_> = stream::iter(kinds)
-            .map(|kind| async move { Ok::<_, GatherError>((kind, resolve(self.ctx, &kind).await?)) })
-            .buffered(CONCURRENCY)
-            .try_collect()
-            .await?;
-        Ok(resolved
-            .into_iter()
-            .filter_map(|(kind, served)| Some((kind, served?)))
-            .collect())
+        let mut served = BTreeMap::new();
+        for kind in kinds {
+            // One after the other: the kinds of a group are known from one request, and all of them after the first plan.
+            if let Some(found) = resolve(self.ctx, &kind).await? {
+                served.insert(kind, found);
+            }
+        }
+        Ok(served)
     }
 
     async fn follow(&self, served: &BTreeMap<Kind, Served>) {
@@ -273,39 +229,29 @@ impl Look<'_> {
 
     /// Reads an object and remembers its version, so that only other versions of it are news.
     async fn get(&self, kind: &Served, namespace: Option<&str>, name: &str) -> Result<Option<Value>, GatherError> {
-        let object = self
-            .ctx
-            .cluster
-            .get(kind, namespace, name)
-            .await
-            .map_err(|source| GatherError::Object {
-                object: format!("{} {name}", kind.resource.kind),
-                source,
-            })?;
         let subject = Subject {
             group: kind.resource.group.clone(),
             kind: kind.resource.kind.clone(),
             namespace: namespace.map(str::to_owned),
             name: name.to_owned(),
         };
-        self.ctx
-            .triggers
-            .seen(self.config, subject, object.as_ref().and_then(version));
+        if let Some(read) = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(&subject) {
+            return Ok(read.clone());
+        }
+        let object = self.ctx.cluster.get(kind, namespace, name).await.map_err(|source| GatherError::Object {
+            object: format!("{} {name}", kind.resource.kind),
+            source,
+        })?;
+        self.ctx.triggers.seen(self.config, subject.clone(), object.as_ref().and_then(version));
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(subject, object.clone());
         Ok(object)
     }
 
     async fn items(&self, drafted: &Drafted, memory: &mut Memory) -> Result<Vec<PlanItem>, GatherError> {
         let known = &memory.items;
-        let previews: Vec<_> = drafted
-            .drafts
-            .iter()
-            .map(|draft| self.item(draft, known.get(draft.name)))
-            .collect();
+        let previews: Vec<_> = drafted.drafts.iter().map(|draft| self.item(draft, known.get(draft.name))).collect();
         let previewed: Vec<Previewed> = stream::iter(previews).buffered(CONCURRENCY).try_collect().await?;
-        memory.items = previewed
-            .into_iter()
-            .map(|known| (known.item.name.clone(), known))
-            .collect();
+        memory.items = previewed.into_iter().map(|known| (known.item.name.clone(), known)).collect();
         let followed = memory.items.iter().filter_map(|(name, known)| {
             let remembered = self.status.items.iter().find(|item| item.name == *name);
             let rolling = remembered.is_some_and(|item| item.state == ItemState::InProgress);
@@ -334,25 +280,12 @@ impl Look<'_> {
         };
         let target = describe(desired);
         let kind = self.ctx.cluster.resolve_object(desired).await;
-        let Some(kind) = kind.map_err(|source| GatherError::Preview {
-            object: target.clone(),
-            source,
-        })?
-        else {
+        let Some(kind) = kind.map_err(|source| GatherError::Preview { object: target.clone(), source })? else {
             let kind = desired.get("kind").and_then(Value::as_str).unwrap_or_default();
-            return Ok(self.refused(
-                draft,
-                format!("the cluster does not serve {kind}: install its operator"),
-            ));
+            return Ok(self.refused(draft, format!("the cluster does not serve {kind}: install its operator")));
         };
         let text = |pointer: &str| desired.pointer(pointer).and_then(Value::as_str);
-        let live = self
-            .get(
-                &kind,
-                text("/metadata/namespace"),
-                text("/metadata/name").unwrap_or_default(),
-            )
-            .await?;
+        let live = self.get(&kind, text("/metadata/namespace"), text("/metadata/name").unwrap_or_default()).await?;
         let unchanged = |known: &&Previewed| known.item.resource_version == live.as_ref().and_then(version);
         if let Some(known) = known.filter(unchanged) {
             return self.with_rollout(known.clone()).await;
@@ -372,31 +305,18 @@ impl Look<'_> {
             Preview::Refused { .. } => (Effect::default(), None),
         };
         let item = item::compose(draft, &manager, preview, effect, remembered);
-        self.with_rollout(Previewed {
-            item,
-            followed,
-            draft: draft.clone(),
-        })
-        .await
+        self.with_rollout(Previewed { item, followed, draft: draft.clone() }).await
     }
 
     fn refused(&self, draft: &Draft, remedy: String) -> Previewed {
         let preview = Preview::Refused { remedy };
         let item = item::compose(draft, &manager(self.config), preview, Effect::default(), None);
-        Previewed {
-            item,
-            followed: None,
-            draft: draft.clone(),
-        }
+        Previewed { item, followed: None, draft: draft.clone() }
     }
 
     fn may_create(&self, desired: &Value) -> bool {
         let kind = desired.get("kind").and_then(Value::as_str);
-        let declared = self
-            .profile
-            .kinds()
-            .iter()
-            .find(|declared| Some(declared.kind.kind) == kind);
+        let declared = self.profile.kinds().iter().find(|declared| Some(declared.kind.kind) == kind);
         declared.is_some_and(|declared| declared.access == Access::Write)
     }
 
@@ -430,10 +350,7 @@ impl Look<'_> {
         }
         if let Some(served) = resolve(self.ctx, &kind).await? {
             let objects = self.ctx.cluster.list(&served).await;
-            let objects = objects.map_err(|source| GatherError::Object {
-                object: kind.plural.to_owned(),
-                source,
-            })?;
+            let objects = objects.map_err(|source| GatherError::Object { object: kind.plural.to_owned(), source })?;
             self.ctx.rollouts.saw_all(&objects);
         }
         standing(self.ctx, self.config, object).await
@@ -443,10 +360,7 @@ impl Look<'_> {
         if let Some(object) = &known.followed {
             known.item.rollout = match known.item.uid {
                 Some(_) => self.confirmed(&known.item.name, object).await?,
-                None => Rollout::Waiting {
-                    text: "does not exist yet".to_owned(),
-                    paused: false,
-                },
+                None => Rollout::Waiting { text: "does not exist yet".to_owned(), paused: false },
             };
         }
         Ok(known)
@@ -454,28 +368,16 @@ impl Look<'_> {
 }
 
 fn version(object: &Value) -> Option<String> {
-    object
-        .pointer("/metadata/resourceVersion")
-        .and_then(Value::as_str)
-        .map(str::to_owned)
+    object.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(str::to_owned)
 }
 
 fn target(object: &Value) -> TargetRef {
-    let text = |pointer: &str| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     TargetRef {
         api_version: text("/apiVersion"),
         kind: text("/kind"),
         name: text("/metadata/name"),
-        namespace: object
-            .pointer("/metadata/namespace")
-            .and_then(Value::as_str)
-            .map(str::to_owned),
+        namespace: object.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned),
     }
 }
 
@@ -485,12 +387,7 @@ fn describe(object: &Value) -> String {
 
 /// The names of all CRDs that the registered profiles and `rollouts` depend on, with group and kind.
 pub(super) fn declared_crds(also: Kind) -> BTreeMap<String, (String, String)> {
-    let kinds = registry::PROFILES
-        .iter()
-        .flat_map(|profile| profile.kinds().iter().map(|declared| declared.kind));
+    let kinds = registry::PROFILES.iter().flat_map(|profile| profile.kinds().iter().map(|declared| declared.kind));
     let kinds: BTreeSet<Kind> = kinds.chain([also]).collect();
-    kinds
-        .into_iter()
-        .map(|kind| (kind.crd_name(), (kind.group.to_owned(), kind.kind.to_owned())))
-        .collect()
+    kinds.into_iter().map(|kind| (kind.crd_name(), (kind.group.to_owned(), kind.kind.to_owned()))).collect()
 }

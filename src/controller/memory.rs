@@ -67,10 +67,7 @@ impl Memory {
     pub(super) fn pause_after_error(&mut self, name: &str) -> Duration {
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.errors.min(10));
         self.errors += 1;
-        let spread = name
-            .bytes()
-            .fold(self.errors, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
-            % 100;
+        let spread = name.bytes().fold(self.errors, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 100;
         let pause = doubled.min(LONGEST_PAUSE);
         pause + pause * spread / 400
     }

@@ -61,17 +61,12 @@ impl Context {
     /// `config` is gone.
     fn forget(&self, config: &str) {
         self.stand_aside(config);
-        self.memories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(config);
+        self.memories.lock().unwrap_or_else(PoisonError::into_inner).remove(config);
     }
 
     /// Whether the CRD of a kind that `config` needs exists, although the kind is not served yet.
     fn is_coming(&self, config: &str) -> bool {
-        let kinds = registry::find(config)
-            .map(|profile| profile.kinds())
-            .unwrap_or_default();
+        let kinds = registry::find(config).map(|profile| profile.kinds()).unwrap_or_default();
         kinds.iter().any(|declared| {
             self.watches.crd_version(&declared.kind.crd_name()).is_some() && !self.cluster.is_known(&declared.kind)
         })
@@ -83,11 +78,7 @@ impl Context {
 /// A cluster that does not answer, or lacks the CRD, is waited for: it is said once for each change of the reason.
 pub async fn run(client: Client, version: &'static str, stop: CancellationToken) {
     let configs: Api<DeserializeGuard<VirtPlatformConfig>> = Api::all(client.clone());
-    if stop
-        .run_until_cancelled(start::wait_until_served(&client))
-        .await
-        .is_none()
-    {
+    if stop.run_until_cancelled(start::wait_until_served(&client)).await.is_none() {
         return;
     }
     let cluster = Arc::new(Cluster::new(client));
@@ -111,10 +102,8 @@ pub async fn run(client: Client, version: &'static str, stop: CancellationToken)
     let advertise = async {
         // The store fails only if its writer is gone, and then everything ends.
         if store.wait_until_ready().await.is_ok() {
-            advertise_until_done(&ctx, |name| {
-                store.get(&kube::runtime::reflector::ObjectRef::new(name)).is_some()
-            })
-            .await;
+            advertise_until_done(&ctx, |name| store.get(&kube::runtime::reflector::ObjectRef::new(name)).is_some())
+                .await;
         }
         std::future::pending::<()>().await;
     };

@@ -137,13 +137,7 @@ async fn look(
         gather::world(ctx, &name, &wanted, &old, causes, memory).await?
     };
     let declared_impact = declared_impact(&name);
-    let seen = Observed {
-        wanted: &wanted,
-        status: &old,
-        world,
-        version: ctx.version,
-        declared_impact,
-    };
+    let seen = Observed { wanted: &wanted, status: &old, world, version: ctx.version, declared_impact };
 
     let now = now();
     let decision = decide(&seen, now);
@@ -183,10 +177,7 @@ async fn report(
         return Ok(());
     }
     let version = config.resource_version().unwrap_or_default();
-    ctx.cluster
-        .write_status(&name, &version, &new)
-        .await
-        .map_err(LookError::Status)?;
+    ctx.cluster.write_status(&name, &version, &new).await.map_err(LookError::Status)?;
     memory.replaced_version = Some(version);
     memory.progress_at = Some(now);
     tracing::info!(config = name, phase = ?new.phase, plan = new.plan_hash, "status written");
@@ -221,10 +212,7 @@ fn when(ctx: &Context, decision: &Decision, now: jiff::Timestamp, name: &str) ->
 
 /// The regular interval, spread by name over another quarter of it.
 fn resync(name: &str) -> Duration {
-    let spread = name
-        .bytes()
-        .fold(7_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
-        % 100;
+    let spread = name.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 100;
     RESYNC + RESYNC * spread / 400
 }
 
@@ -264,10 +252,8 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
         return Next::await_change();
     }
     ctx.stand_aside(&name);
-    let message = format!(
-        "The object does not fit this version of the API: {}. Correct it, or delete it.",
-        invalid.error
-    );
+    let message =
+        format!("The object does not fit this version of the API: {}. Correct it, or delete it.", invalid.error);
     let condition = |kind: &str| {
         json!({
             "type": kind, "status": "True", "reason": reason::INVALID, "message": message,
@@ -283,11 +269,7 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
         "conditions": [condition("Failed"), condition("Stalled")],
     });
     tracing::warn!(config = name, error = invalid.error, "the object can't be read");
-    match ctx
-        .cluster
-        .write_raw_status(&name, version.as_deref().unwrap_or_default(), &status)
-        .await
-    {
+    match ctx.cluster.write_raw_status(&name, version.as_deref().unwrap_or_default(), &status).await {
         Ok(written) => {
             memory.replaced_version = Some(written);
             Next::await_change()

@@ -21,19 +21,14 @@ pub(super) fn progress_pause(
         return None;
     }
     let passed = now.duration_since(written_at?);
-    PROGRESS_INTERVAL
-        .checked_sub(passed.unsigned_abs())
-        .filter(|rest| !rest.is_zero())
+    PROGRESS_INTERVAL.checked_sub(passed.unsigned_abs()).filter(|rest| !rest.is_zero())
 }
 
 /// `status` without the texts that tell of progress.
 fn without_texts(status: &Status) -> Status {
     let mut status = status.clone();
     status.items.iter_mut().for_each(|item| item.message.clear());
-    status
-        .conditions
-        .iter_mut()
-        .for_each(|condition| condition.message.clear());
+    status.conditions.iter_mut().for_each(|condition| condition.message.clear());
     status.summary.get_or_insert_default().text.clear();
     status
 }
@@ -43,10 +38,7 @@ pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
     let mut notes = Vec::new();
     let plan = new.plan_hash.clone().unwrap_or_default();
     let key = |what: &str| {
-        format!(
-            "{plan}/{what}/{}",
-            new.planned_at.as_ref().map(|at| at.0.to_string()).unwrap_or_default()
-        )
+        format!("{plan}/{what}/{}", new.planned_at.as_ref().map(|at| at.0.to_string()).unwrap_or_default())
     };
     for item in &new.items {
         let before = old.items.iter().find(|before| before.name == item.name);
@@ -55,22 +47,11 @@ pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
             notes.extend(item_note(item, &key(&item.name)));
         }
     }
-    let text = new
-        .summary
-        .as_ref()
-        .map(|summary| summary.text.clone())
-        .unwrap_or_default();
+    let text = new.summary.as_ref().map(|summary| summary.text.clone()).unwrap_or_default();
     let planned = old.plan_hash != new.plan_hash;
     if old.phase != new.phase || (planned && new.phase != Some(Phase::Completed)) {
-        let note = |reason, action, warning| {
-            Some(Note {
-                reason,
-                action,
-                warning,
-                text: text.clone(),
-                key: key(reason),
-            })
-        };
+        let note =
+            |reason, action, warning| Some(Note { reason, action, warning, text: text.clone(), key: key(reason) });
         notes.extend(match new.phase {
             Some(Phase::ReviewRequired) => note("ReviewRequired", "Plan", false),
             Some(Phase::InProgress) => Some(Note {
@@ -100,21 +81,11 @@ fn item_note(item: &Item, key: &str) -> Option<Note> {
         ItemState::Pending | ItemState::InProgress => return None,
     };
     let text = format!("{}: {}", item.target_ref, item.message);
-    Some(Note {
-        reason,
-        action: "Apply",
-        warning,
-        text,
-        key: key.to_owned(),
-    })
+    Some(Note { reason, action: "Apply", warning, text, key: key.to_owned() })
 }
 
 fn approval(status: &Status) -> String {
-    let plan = status
-        .summary
-        .as_ref()
-        .map(|summary| summary.plan.as_str())
-        .unwrap_or_default();
+    let plan = status.summary.as_ref().map(|summary| summary.plan.as_str()).unwrap_or_default();
     match &status.approval {
         Some(approval) => format!("Plan {plan} was approved by {} ({:?}).", approval.by, approval.how),
         None => format!("Plan {plan} is executed."),
@@ -127,35 +98,18 @@ mod tests {
     use crate::api::Summary;
 
     fn status(phase: Phase, text: &str) -> Status {
-        let summary = Summary {
-            text: text.to_owned(),
-            ..Summary::default()
-        };
-        Status {
-            phase: Some(phase),
-            summary: Some(summary),
-            ..Status::default()
-        }
+        let summary = Summary { text: text.to_owned(), ..Summary::default() };
+        Status { phase: Some(phase), summary: Some(summary), ..Status::default() }
     }
 
     #[test]
     fn only_texts_of_a_running_execution_wait() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let (one, two) = (status(Phase::InProgress, "1 of 3"), status(Phase::InProgress, "2 of 3"));
-        assert_eq!(
-            progress_pause(&one, &two, Some(at(0)), at(4)),
-            Some(Duration::from_secs(6))
-        );
+        assert_eq!(progress_pause(&one, &two, Some(at(0)), at(4)), Some(Duration::from_secs(6)));
         assert_eq!(progress_pause(&one, &two, Some(at(0)), at(10)), None);
-        assert_eq!(
-            progress_pause(&one, &two, None, at(4)),
-            None,
-            "the first progress is told at once"
-        );
-        assert_eq!(
-            progress_pause(&one, &status(Phase::Completed, ""), Some(at(0)), at(1)),
-            None
-        );
+        assert_eq!(progress_pause(&one, &two, None, at(4)), None, "the first progress is told at once");
+        assert_eq!(progress_pause(&one, &status(Phase::Completed, ""), Some(at(0)), at(1)), None);
     }
 
     #[test]
@@ -164,10 +118,7 @@ mod tests {
         let review = status(Phase::ReviewRequired, "read it");
         assert_eq!(reasons(&Status::default(), &review), ["ReviewRequired"]);
         assert!(reasons(&review, &review).is_empty());
-        assert!(
-            reasons(&Status::default(), &status(Phase::Ignored, "")).is_empty(),
-            "advertising is no news"
-        );
+        assert!(reasons(&Status::default(), &status(Phase::Ignored, "")).is_empty(), "advertising is no news");
         assert_eq!(reasons(&review, &status(Phase::Ignored, "")), ["Ignored"]);
     }
 }

@@ -53,22 +53,12 @@ impl Triggers {
     /// No configurations yet. The receiver gets an item whenever one has become dirty.
     pub(super) fn new() -> (Self, UnboundedReceiver<()>) {
         let (wake, woken) = unbounded();
-        (
-            Self {
-                state: Mutex::default(),
-                wake,
-            },
-            woken,
-        )
+        (Self { state: Mutex::default(), wake }, woken)
     }
 
     /// `config` depends on `subject`, and has seen it in `version`.
     pub(super) fn seen(&self, config: &str, subject: Subject, version: Option<String>) {
-        self.state()
-            .entry(config.to_owned())
-            .or_default()
-            .seen
-            .insert(subject, version);
+        self.state().entry(config.to_owned()).or_default().seen.insert(subject, version);
     }
 
     /// `config` depends on nothing any more.
@@ -84,9 +74,8 @@ impl Triggers {
         };
         let mut causes = std::mem::take(&mut found.causes);
         let told = std::mem::take(&mut found.told);
-        causes.objects |= told
-            .iter()
-            .any(|(subject, version)| found.seen.get(subject).is_some_and(|seen| seen != version));
+        causes.objects |=
+            told.iter().any(|(subject, version)| found.seen.get(subject).is_some_and(|seen| seen != version));
         causes
     }
 
@@ -101,13 +90,19 @@ impl Triggers {
         });
     }
 
+    /// `subject` may mean something else now, although its version is the one that was seen.
+    pub(super) fn look_again(&self, subject: &Subject) {
+        self.mark(|found| {
+            let concerned = found.seen.contains_key(subject);
+            found.causes.objects |= concerned;
+            concerned
+        });
+    }
+
     /// Anything of this kind may have changed: a watch was interrupted, or the kind itself has changed.
     pub(super) fn may_have_changed(&self, group: &str, kind: &str) {
         self.mark(|found| {
-            let concerned = found
-                .seen
-                .keys()
-                .any(|subject| subject.group == group && subject.kind == kind);
+            let concerned = found.seen.keys().any(|subject| subject.group == group && subject.kind == kind);
             found.causes.objects |= concerned;
             concerned
         });
@@ -123,11 +118,7 @@ impl Triggers {
     }
 
     fn mark(&self, mut concerns: impl FnMut(&mut Dependencies) -> bool) {
-        let concerned = self
-            .state()
-            .values_mut()
-            .filter_map(|found| concerns(found).then_some(()))
-            .count();
+        let concerned = self.state().values_mut().filter_map(|found| concerns(found).then_some(())).count();
         if concerned > 0 {
             self.wake();
         }
@@ -148,12 +139,7 @@ mod tests {
     use super::*;
 
     fn subject(name: &str) -> Subject {
-        Subject {
-            group: "g".into(),
-            kind: "K".into(),
-            namespace: None,
-            name: name.into(),
-        }
+        Subject { group: "g".into(), kind: "K".into(), namespace: None, name: name.into() }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, stream};
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
@@ -28,6 +28,13 @@ use crate::cluster::{Cluster, ClusterError, Served};
 const PAGE_SIZE: u32 = 50;
 /// How long a first list may take before planning goes on without its watch.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a streamed list may be silent.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long discovery may lag behind a change of a CRD.
+const DISCOVERY_LAG: Duration = Duration::from_secs(3);
+/// Answers to a streaming list from a server that can't: before Kubernetes 1.32, or with the feature switched off.
+const CANNOT_STREAM: [u16; 2] = [400, 422];
 
 /// The open watches.
 pub(super) struct Watches {
@@ -69,13 +76,7 @@ struct Interest {
 
 impl Watches {
     pub(super) fn new(cluster: Arc<Cluster>, triggers: Arc<Triggers>, rollouts: Arc<dyn Rollouts>) -> Self {
-        Self {
-            cluster,
-            triggers,
-            rollouts,
-            open: Mutex::default(),
-            state: Arc::default(),
-        }
+        Self { cluster, triggers, rollouts, open: Mutex::default(), state: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -118,10 +119,9 @@ impl Watches {
         for mut synced in waiting {
             match tokio::time::timeout(SYNC_TIMEOUT, synced.wait_for(|synced| *synced)).await {
                 Ok(Ok(_)) | Ok(Err(_)) => {}
-                Err(_) => tracing::warn!(
-                    config,
-                    "a watch has not listed its objects in time; planning goes on without it"
-                ),
+                Err(_) => {
+                    tracing::warn!(config, "a watch has not listed its objects in time; planning goes on without it")
+                }
             }
         }
     }
@@ -166,6 +166,7 @@ impl Watches {
         let (cluster, triggers, state) = (self.cluster.clone(), self.triggers.clone(), self.state.clone());
         async move {
             let mut listed = BTreeSet::new();
+            let mut began = false;
             let mut events = pin!(events(api, &resource.kind));
             while let Some(event) = events.next().await {
                 let changed = match event {
@@ -178,12 +179,9 @@ impl Watches {
                         Vec::new()
                     }
                     Told::Listed => {
+                        began = true;
                         let known: Vec<_> = lock(&state).crds.keys().cloned().collect();
-                        known
-                            .into_iter()
-                            .filter(|name| !listed.contains(name))
-                            .map(|name| (name, None))
-                            .collect()
+                        known.into_iter().filter(|name| !listed.contains(name)).map(|name| (name, None)).collect()
                     }
                     Told::Changed(_) | Told::NotServed => Vec::new(),
                 };
@@ -195,6 +193,16 @@ impl Watches {
                         None => lock(&state).crds.remove(&name),
                     };
                     triggers.changed(&crd_subject(&name), version.as_deref());
+                    if !began {
+                        continue;
+                    }
+                    // Discovery follows its CRDs a moment later: what was asked in between is asked again.
+                    let (cluster, triggers, group) = (cluster.clone(), triggers.clone(), group.clone());
+                    tokio::spawn(async move {
+                        tokio::time::sleep(DISCOVERY_LAG).await;
+                        cluster.forget_kinds(&group);
+                        triggers.look_again(&crd_subject(&name));
+                    });
                 }
             }
         }
@@ -208,17 +216,8 @@ impl Watches {
         } else {
             tokio::spawn(self.watch_metadata(served.clone(), listed)).abort_handle()
         };
-        tracing::debug!(
-            kind = served.resource.kind,
-            version = served.resource.version,
-            "watch opened"
-        );
-        Open {
-            version: served.resource.version.clone(),
-            users,
-            task,
-            synced,
-        }
+        tracing::debug!(kind = served.resource.kind, version = served.resource.version, "watch opened");
+        Open { version: served.resource.version.clone(), users, task, synced }
     }
 
     fn watch_metadata(&self, served: Served, listed: watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
@@ -230,17 +229,8 @@ impl Watches {
             while let Some(event) = events.next().await {
                 match event {
                     Told::Changed(object) => {
-                        let Object {
-                            namespace,
-                            name,
-                            version,
-                        } = object;
-                        let subject = Subject {
-                            group: group.clone(),
-                            kind: kind.clone(),
-                            namespace,
-                            name,
-                        };
+                        let Object { namespace, name, version } = object;
+                        let subject = Subject { group: group.clone(), kind: kind.clone(), namespace, name };
                         triggers.changed(&subject, version.as_deref());
                     }
                     Told::Began => {}
@@ -264,9 +254,8 @@ impl Watches {
         let api: Api<DynamicObject> = Api::all_with(self.cluster.client(), &served.resource);
         let (triggers, rollouts, state) = (self.triggers.clone(), self.rollouts.clone(), self.state.clone());
         async move {
-            let settings = watcher::Config::default().page_size(PAGE_SIZE);
             let mut objects = Vec::new();
-            let mut events = pin!(watcher(api, settings).default_backoff());
+            let mut events = pin!(list_and_watch(api));
             while let Some(event) = events.next().await {
                 match event {
                     Ok(Event::Init) => objects.clear(),
@@ -352,8 +341,7 @@ struct Object {
 
 fn events(api: Api<PartialObjectMeta<DynamicObject>>, kind: &str) -> impl Stream<Item = Told> + use<> {
     let kind = kind.to_owned();
-    let settings = watcher::Config::default().page_size(PAGE_SIZE);
-    watcher(api, settings).default_backoff().filter_map(move |event| {
+    list_and_watch(api).filter_map(move |event| {
         let told = match event {
             Ok(Event::Init) => Some(Told::Began),
             Ok(Event::InitDone) => Some(Told::Listed),
@@ -362,11 +350,9 @@ fn events(api: Api<PartialObjectMeta<DynamicObject>>, kind: &str) -> impl Stream
                 name: object.name_any(),
                 version: object.resource_version(),
             })),
-            Ok(Event::Delete(object)) => Some(Told::Changed(Object {
-                namespace: object.namespace(),
-                name: object.name_any(),
-                version: None,
-            })),
+            Ok(Event::Delete(object)) => {
+                Some(Told::Changed(Object { namespace: object.namespace(), name: object.name_any(), version: None }))
+            }
             Err(error) if is_not_served(&error) => Some(Told::NotServed),
             Err(error) => {
                 tracing::debug!(kind, %error, "watch interrupted");
@@ -377,16 +363,50 @@ fn events(api: Api<PartialObjectMeta<DynamicObject>>, kind: &str) -> impl Stream
     })
 }
 
+/// Lists and watches with one request, or with a list in small pages where the server can't stream it.
+///
+/// A server that does not know streaming lists at all ignores the wish and never ends the list: after
+/// [`STREAM_TIMEOUT`] pages are used for good.
+fn list_and_watch<K>(api: Api<K>) -> impl Stream<Item = watcher::Result<Event<K>>> + Send + use<K>
+where
+    K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    let streamed = watcher(api.clone(), watcher::Config::default().streaming_lists()).default_backoff().boxed();
+    stream::unfold((streamed, Some(api)), |(mut events, mut unproven)| async move {
+        loop {
+            let next = match &unproven {
+                Some(_) => tokio::time::timeout(STREAM_TIMEOUT, events.next()).await,
+                None => Ok(events.next().await),
+            };
+            let can_not_stream = match &next {
+                Err(_) => true,
+                Ok(Some(Err(watcher::Error::WatchStartFailed(kube::Error::Api(status))))) => {
+                    CANNOT_STREAM.contains(&status.code)
+                }
+                Ok(_) => false,
+            };
+            match (unproven.take(), next) {
+                (Some(api), _) if can_not_stream => {
+                    let paged = watcher::Config::default().page_size(PAGE_SIZE);
+                    events = watcher(api, paged).default_backoff().boxed();
+                }
+                (api, Ok(next)) => {
+                    let proven = matches!(next, Some(Ok(Event::InitDone)));
+                    return Some((next?, (events, api.filter(|_| !proven))));
+                }
+                (None, Err(_)) | (Some(_), Err(_)) => return None,
+            }
+        }
+    })
+}
+
 /// Whether the watch ended because nothing is served there any more.
 fn is_not_served(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status)) => {
-            matches!(
-                ClusterError::from(kube::Error::Api(status.clone())),
-                ClusterError::NotServed
-            )
+            matches!(ClusterError::from(kube::Error::Api(status.clone())), ClusterError::NotServed)
         }
         watcher::Error::InitialListFailed(_)
         | watcher::Error::WatchStartFailed(_)

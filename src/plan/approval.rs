@@ -62,11 +62,7 @@ fn rule(wanted: &Wanted, status: &VirtPlatformConfigStatus, plan: &Plan) -> Resu
     }
     if is_first(status) {
         let harmless = !plan.items.iter().any(super::item::PlanItem::needs_review);
-        return if harmless {
-            Ok(ApprovedBy::InAdvance)
-        } else {
-            Err(Waiting::NeedsReview)
-        };
+        return if harmless { Ok(ApprovedBy::InAdvance) } else { Err(Waiting::NeedsReview) };
     }
     let toggled = published
         && status.phase != Some(Phase::Ignored)
@@ -75,14 +71,8 @@ fn rule(wanted: &Wanted, status: &VirtPlatformConfigStatus, plan: &Plan) -> Resu
     if !toggled {
         return Err(Waiting::NotApproved);
     }
-    let revised = planned
-        .and_then(|planned| planned.revised_at.as_ref())
-        .map(|time| time.0);
-    if settled_before(revised, wanted.action_edit.as_ref()) {
-        Ok(ApprovedBy::Action)
-    } else {
-        Err(Waiting::TooSoon)
-    }
+    let revised = planned.and_then(|planned| planned.revised_at.as_ref()).map(|time| time.0);
+    if settled_before(revised, wanted.action_edit.as_ref()) { Ok(ApprovedBy::Action) } else { Err(Waiting::TooSoon) }
 }
 
 /// Whether no plan was waiting: the object is new, or comes back from Ignore with nothing left undone.

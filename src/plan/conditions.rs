@@ -19,10 +19,8 @@ const PHASES: [(Phase, &str); 8] = [
     (Phase::PrerequisiteFailed, "PrerequisiteFailed"),
 ];
 /// The types that are there only once they have been True.
-const RARE_PHASES: [(Phase, &str); 2] = [
-    (Phase::CompletedWithErrors, "CompletedWithErrors"),
-    (Phase::CompletedWithUpgrade, "CompletedWithUpgrade"),
-];
+const RARE_PHASES: [(Phase, &str); 2] =
+    [(Phase::CompletedWithErrors, "CompletedWithErrors"), (Phase::CompletedWithUpgrade, "CompletedWithUpgrade")];
 
 /// The longest message that a condition may have.
 const MESSAGE_LIMIT: usize = 32_768;
@@ -73,9 +71,7 @@ pub fn derive(old: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<C
     }
     new.extend(readiness(verdict));
     for condition in &mut new {
-        let before = old
-            .iter()
-            .find(|before| before.type_ == condition.type_ && before.status == condition.status);
+        let before = old.iter().find(|before| before.type_ == condition.type_ && before.status == condition.status);
         condition.last_transition_time = before.map_or_else(|| time(now), |before| before.last_transition_time.clone());
     }
     new.sort_by(|a, b| a.type_.cmp(&b.type_));
@@ -109,11 +105,7 @@ fn wanted(name: &str, holds: bool, verdict: &Verdict<'_>) -> Condition {
         type_: name.to_owned(),
         status: if holds { "True" } else { "False" }.to_owned(),
         reason: if tells { verdict.reason } else { reason::NOT_APPLICABLE }.to_owned(),
-        message: if tells {
-            cut(verdict.message)
-        } else {
-            format!("The phase is {:?}.", verdict.phase)
-        },
+        message: if tells { cut(verdict.message) } else { format!("The phase is {:?}.", verdict.phase) },
         observed_generation: Some(verdict.generation),
         last_transition_time: time(Timestamp::UNIX_EPOCH),
     }
@@ -142,13 +134,7 @@ mod tests {
     ];
 
     fn verdict(phase: Phase) -> Verdict<'static> {
-        Verdict {
-            phase,
-            reason: "Because",
-            message: "text",
-            input_drift: None,
-            generation: 3,
-        }
+        Verdict { phase, reason: "Because", message: "text", input_drift: None, generation: 3 }
     }
 
     fn seconds(seconds: i64) -> Timestamp {
@@ -160,17 +146,11 @@ mod tests {
         for phase in ALL {
             let conditions = derive(&[], &verdict(phase), seconds(10));
             let names: Vec<_> = PHASES.iter().map(|(_, name)| *name).collect();
-            let holding = conditions
-                .iter()
-                .filter(|c| c.status == "True" && names.contains(&c.type_.as_str()))
-                .count();
+            let holding = conditions.iter().filter(|c| c.status == "True" && names.contains(&c.type_.as_str())).count();
             let exactly = !matches!(phase, Phase::Pending | Phase::CompletedWithErrors);
             assert_eq!(holding, usize::from(exactly), "{phase:?}");
             for condition in conditions {
-                assert!(
-                    !condition.reason.is_empty() && !condition.message.is_empty(),
-                    "{condition:?}"
-                );
+                assert!(!condition.reason.is_empty() && !condition.message.is_empty(), "{condition:?}");
                 assert_eq!(condition.observed_generation, Some(3));
             }
         }
@@ -179,18 +159,8 @@ mod tests {
     #[test]
     fn times_move_only_with_the_status() {
         let first = derive(&[], &verdict(Phase::ReviewRequired), seconds(10));
-        let same = derive(
-            &first,
-            &Verdict {
-                message: "other text",
-                ..verdict(Phase::ReviewRequired)
-            },
-            seconds(20),
-        );
-        assert!(
-            same.iter()
-                .all(|condition| condition.last_transition_time == time(seconds(10)))
-        );
+        let same = derive(&first, &Verdict { message: "other text", ..verdict(Phase::ReviewRequired) }, seconds(20));
+        assert!(same.iter().all(|condition| condition.last_transition_time == time(seconds(10))));
         let moved = derive(&same, &verdict(Phase::Completed), seconds(30));
         let changed: Vec<_> = moved
             .iter()
@@ -214,11 +184,7 @@ mod tests {
                 }
             };
             let found = (status("Ready"), status("Reconciling"), status("Stalled"));
-            assert_eq!(
-                (found.0.as_deref(), found.1.as_deref(), found.2.as_deref()),
-                want,
-                "{phase:?}"
-            );
+            assert_eq!((found.0.as_deref(), found.1.as_deref(), found.2.as_deref()), want, "{phase:?}");
         }
     }
 

@@ -97,11 +97,7 @@ pub fn decide(seen: &Observed<'_>, now: Timestamp) -> Decision {
     if seen.wanted.deleting {
         return Decision::Leave;
     }
-    let executing = seen
-        .status
-        .approval
-        .as_ref()
-        .filter(|_| seen.status.phase == Some(Phase::InProgress));
+    let executing = seen.status.approval.as_ref().filter(|_| seen.status.phase == Some(Phase::InProgress));
     match (seen.wanted.action, &seen.world, executing) {
         (Action::Ignore, _, _) => Decision::StandAside,
         (Action::DryRun | Action::Apply, World::Unread, _) => Decision::Hold,
@@ -119,12 +115,8 @@ pub fn decide(seen: &Observed<'_>, now: Timestamp) -> Decision {
 
 /// The action went back to DryRun in the middle of an execution: stop, say what was done, show what is left.
 fn withdrawn(status: &VirtPlatformConfigStatus, plan: &Plan) -> Decision {
-    let done: Vec<_> = status
-        .items
-        .iter()
-        .filter(|item| item.applied.is_some())
-        .map(|item| item.name.as_str())
-        .collect();
+    let done: Vec<_> =
+        status.items.iter().filter(|item| item.applied.is_some()).map(|item| item.name.as_str()).collect();
     let detail = match done.as_slice() {
         [] => "Execution was stopped before anything was written.".to_owned(),
         done => format!("Execution was stopped; already written: {}.", done.join(", ")),
@@ -134,12 +126,7 @@ fn withdrawn(status: &VirtPlatformConfigStatus, plan: &Plan) -> Decision {
     } else {
         (Phase::ReviewRequired, reason::WITHDRAWN)
     };
-    Decision::Publish(Publication {
-        phase,
-        reason,
-        detail,
-        ended: Some("Withdrawn"),
-    })
+    Decision::Publish(Publication { phase, reason, detail, ended: Some("Withdrawn") })
 }
 
 /// No execution is under way: show the plan, or begin if it is approved.
@@ -147,14 +134,7 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
     if matches!(seen.status.phase, Some(Phase::Failed | Phase::CompletedWithErrors)) && !cause_is_gone(seen, plan) {
         return Decision::Hold;
     }
-    let publish = |phase, reason, detail| {
-        Decision::Publish(Publication {
-            phase,
-            reason,
-            detail,
-            ended: None,
-        })
-    };
+    let publish = |phase, reason, detail| Decision::Publish(Publication { phase, reason, detail, ended: None });
     if plan.blocked().next().is_some() {
         return publish(Phase::ReviewRequired, reason::BLOCKED, String::new());
     }
@@ -165,14 +145,7 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
         Ok(approval) => execution::begin(plan, approval),
         Err(waiting) => {
             let (phase, reason, detail) = why_waiting(seen, plan);
-            publish(
-                phase,
-                reason,
-                [detail, how_to_approve(&waiting).to_owned()]
-                    .join(" ")
-                    .trim()
-                    .to_owned(),
-            )
+            publish(phase, reason, [detail, how_to_approve(&waiting).to_owned()].join(" ").trim().to_owned())
         }
     }
 }
@@ -181,16 +154,12 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
 fn cause_is_gone(seen: &Observed<'_>, plan: &Plan) -> bool {
     let (status, wanted) = (seen.status, seen.wanted);
     let planned = status.planned_spec.as_ref();
-    let target_moved = status
-        .items
-        .iter()
-        .filter(|item| item.state == ItemState::Failed)
-        .any(|item| {
-            plan.item(&item.name).is_none_or(|fresh| match item.applied {
-                Some(_) => !fresh.moved.is_empty(),
-                None => fresh.hash != item.item_hash,
-            })
-        });
+    let target_moved = status.items.iter().filter(|item| item.state == ItemState::Failed).any(|item| {
+        plan.item(&item.name).is_none_or(|fresh| match item.applied {
+            Some(_) => !fresh.moved.is_empty(),
+            None => fresh.hash != item.item_hash,
+        })
+    });
     // A failure without failed items is one of the spec or of an input; that a plan could be made says it is gone.
     let of_an_item = status.items.iter().any(|item| item.state == ItemState::Failed);
     !of_an_item
@@ -203,16 +172,9 @@ fn cause_is_gone(seen: &Observed<'_>, plan: &Plan) -> bool {
 /// The phase of a plan that holds changes and may not be executed yet, and why it is there.
 fn why_waiting(seen: &Observed<'_>, plan: &Plan) -> (Phase, &'static str, String) {
     let status = seen.status;
-    let drift: Vec<_> = plan
-        .items
-        .iter()
-        .flat_map(|item| item.moved.iter().map(move |moved| (item, moved)))
-        .collect();
+    let drift: Vec<_> = plan.items.iter().flat_map(|item| item.moved.iter().map(move |moved| (item, moved))).collect();
     if seen.wanted.action == Action::Apply && !drift.is_empty() {
-        let detail: Vec<_> = drift
-            .iter()
-            .map(|(item, moved)| format!("{}: {}.", item.target, moved.text))
-            .collect();
+        let detail: Vec<_> = drift.iter().map(|(item, moved)| format!("{}: {}.", item.target, moved.text)).collect();
         return (Phase::Drifted, reason::DRIFT_DETECTED, detail.join(" "));
     }
     let known = status.plan_hash.is_some() && status.phase != Some(Phase::Ignored);
@@ -224,17 +186,9 @@ fn why_waiting(seen: &Observed<'_>, plan: &Plan) -> (Phase, &'static str, String
         return (Phase::ReviewRequired, reason, String::new());
     }
     if known && status.applied_options != seen.wanted.options {
-        (
-            Phase::ReviewRequired,
-            reason::OPTIONS_CHANGED,
-            "The options have changed since the last plan.".to_owned(),
-        )
+        (Phase::ReviewRequired, reason::OPTIONS_CHANGED, "The options have changed since the last plan.".to_owned())
     } else if known && !inputs.is_empty() {
-        (
-            Phase::ReviewRequired,
-            reason::INPUT_DEPENDENCY_DRIFT,
-            format!("Inputs have changed: {}.", inputs.join("; ")),
-        )
+        (Phase::ReviewRequired, reason::INPUT_DEPENDENCY_DRIFT, format!("Inputs have changed: {}.", inputs.join("; ")))
     } else if is_upgrade(seen) {
         let from = status.operator_version.as_deref().unwrap_or("unknown");
         let detail = format!("Version {} plans this differently from version {from}.", seen.version);
@@ -249,29 +203,15 @@ fn why_waiting(seen: &Observed<'_>, plan: &Plan) -> (Phase, &'static str, String
 /// Whether only the operator's logic can explain that a finished plan is no longer satisfied.
 fn is_upgrade(seen: &Observed<'_>) -> bool {
     let finished = matches!(seen.status.phase, Some(Phase::Completed | Phase::CompletedWithUpgrade));
-    finished
-        && seen
-            .status
-            .operator_version
-            .as_deref()
-            .is_some_and(|version| version != seen.version)
+    finished && seen.status.operator_version.as_deref().is_some_and(|version| version != seen.version)
 }
 
 /// The reason that ReviewRequired has now, as the constant.
 fn remembered_reason(status: &VirtPlatformConfigStatus) -> Option<&'static str> {
-    let condition = status
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == "ReviewRequired")?;
-    [
-        reason::PLAN_READY,
-        reason::PLAN_STALE,
-        reason::OPTIONS_CHANGED,
-        reason::INPUT_DEPENDENCY_DRIFT,
-        reason::WITHDRAWN,
-    ]
-    .into_iter()
-    .find(|reason| *reason == condition.reason)
+    let condition = status.conditions.iter().find(|condition| condition.type_ == "ReviewRequired")?;
+    [reason::PLAN_READY, reason::PLAN_STALE, reason::OPTIONS_CHANGED, reason::INPUT_DEPENDENCY_DRIFT, reason::WITHDRAWN]
+        .into_iter()
+        .find(|reason| *reason == condition.reason)
 }
 
 /// Inputs whose values differ from those that the published plan was made from, each with old and new value.
@@ -280,18 +220,10 @@ pub fn changed_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<Str
     let show = |value: Option<&serde_json::Value>| value.map_or_else(|| "absent".to_owned(), ToString::to_string);
     let mut changed = Vec::new();
     for input in &plan.basis.inputs {
-        let before = status
-            .inputs
-            .iter()
-            .find(|old| old.target == input.target && old.path == input.path);
+        let before = status.inputs.iter().find(|old| old.target == input.target && old.path == input.path);
         if before.is_none_or(|before| before.value != input.value) {
             let from = show(before.and_then(|before| before.value.as_ref()));
-            changed.push(format!(
-                "{} {} from {from} to {}",
-                input.target,
-                input.path,
-                show(input.value.as_ref())
-            ));
+            changed.push(format!("{} {} from {from} to {}", input.target, input.path, show(input.value.as_ref())));
         }
     }
     changed
@@ -301,11 +233,7 @@ pub fn changed_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<Str
 #[must_use]
 pub(super) fn stale_items(status: &VirtPlatformConfigStatus, plan: &Plan) -> String {
     let moved = plan.items.iter().filter(|fresh| {
-        status
-            .items
-            .iter()
-            .find(|item| item.name == fresh.name)
-            .is_none_or(|item| item.item_hash != fresh.hash)
+        status.items.iter().find(|item| item.name == fresh.name).is_none_or(|item| item.item_hash != fresh.hash)
     });
     let names: Vec<_> = moved.map(|item| item.target.to_string()).collect();
     if names.is_empty() {

@@ -4,14 +4,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 /// Metadata that the server keeps and nobody decides.
-const NOISE: [&str; 6] = [
-    "managedFields",
-    "resourceVersion",
-    "uid",
-    "generation",
-    "creationTimestamp",
-    "selfLink",
-];
+const NOISE: [&str; 6] = ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"];
 /// kubectl's copy of what it applied; it repeats every change and is no change itself.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -58,10 +51,7 @@ pub fn changes(from: &Value, to: &Value) -> Vec<Change> {
 fn compare(from: &Value, to: &Value, path: &mut String, found: &mut Vec<Change>) {
     match (from, to) {
         (Value::Object(before), Value::Object(after)) => {
-            let mut keys: Vec<_> = before
-                .keys()
-                .chain(after.keys().filter(|key| !before.contains_key(*key)))
-                .collect();
+            let mut keys: Vec<_> = before.keys().chain(after.keys().filter(|key| !before.contains_key(*key))).collect();
             keys.sort();
             for key in keys {
                 let length = path.len();
@@ -69,22 +59,14 @@ fn compare(from: &Value, to: &Value, path: &mut String, found: &mut Vec<Change>)
                 path.push_str(&key.replace('~', "~0").replace('/', "~1"));
                 match (before.get(key), after.get(key)) {
                     (Some(from), Some(to)) => compare(from, to, path, found),
-                    (from, to) => found.push(Change {
-                        path: path.clone(),
-                        from: from.cloned(),
-                        to: to.cloned(),
-                    }),
+                    (from, to) => found.push(Change { path: path.clone(), from: from.cloned(), to: to.cloned() }),
                 }
                 path.truncate(length);
             }
         }
         (from, to) if from == to => {}
         (from, to) => {
-            found.push(Change {
-                path: path.clone(),
-                from: Some(from.clone()),
-                to: Some(to.clone()),
-            });
+            found.push(Change { path: path.clone(), from: Some(from.clone()), to: Some(to.clone()) });
         }
     }
 }
@@ -93,12 +75,10 @@ fn compare(from: &Value, to: &Value, path: &mut String, found: &mut Vec<Change>)
 /// others that an apply silently replaces.
 #[must_use]
 pub fn lost_entries(from: &Value, to: &Value) -> Vec<String> {
-    let lists = changes(from, to)
-        .into_iter()
-        .filter_map(|change| match (change.from, change.to) {
-            (Some(Value::Array(before)), Some(Value::Array(after))) => Some((change.path, before, after)),
-            _ => None,
-        });
+    let lists = changes(from, to).into_iter().filter_map(|change| match (change.from, change.to) {
+        (Some(Value::Array(before)), Some(Value::Array(after))) => Some((change.path, before, after)),
+        _ => None,
+    });
     lists
         .flat_map(|(path, before, after)| {
             let lost = before.into_iter().filter(move |entry| !after.contains(entry));
@@ -116,11 +96,7 @@ pub fn unified(name: &str, from: Option<&Value>, to: &Value) -> String {
     if before == after {
         return String::new();
     }
-    let old_name = if from.is_some() {
-        format!("live/{name}")
-    } else {
-        "/dev/null".to_owned()
-    };
+    let old_name = if from.is_some() { format!("live/{name}") } else { "/dev/null".to_owned() };
     TextDiff::from_lines(before.as_str(), after.as_str())
         .unified_diff()
         .context_radius(3)

@@ -40,9 +40,6 @@ mod tests {
     fn the_digest_is_that_of_the_canonical_form() {
         let value = json!({"b": [1, 2.0, "é"], "a": {"\u{1F600}": null, "\u{FB33}": true}});
         // Canonical: {"a":{"😀":null,"דּ":true},"b":[1,2,"é"]}, hashed with `sha256sum`.
-        assert_eq!(
-            sha256(&value),
-            "d6dbb9cf499395b8890bddac9f792d7ccdb510e5c53ea91135ffd91b8866dac8"
-        );
+        assert_eq!(sha256(&value), "d6dbb9cf499395b8890bddac9f792d7ccdb510e5c53ea91135ffd91b8866dac8");
     }
 }

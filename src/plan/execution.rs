@@ -17,24 +17,14 @@ use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase};
 /// The first step of a plan that was just approved: the intent of its first wave.
 #[must_use]
 pub(super) fn begin(plan: &Plan, approval: Approval) -> Decision {
-    let first = plan
-        .items
-        .iter()
-        .filter(|item| item.changes())
-        .map(|item| item.wave)
-        .min();
+    let first = plan.items.iter().filter(|item| item.changes()).map(|item| item.wave).min();
     let steps = plan.items.iter().map(|item| match item.changes() {
         true if Some(item.wave) == first => intent(&item.name),
         true => step(&item.name, ItemState::Pending, "Waits for the items before it."),
         false => step(&item.name, ItemState::Completed, &item.message),
     });
     let steps = steps.collect();
-    Decision::Execute(Execution {
-        approval,
-        steps,
-        write: Vec::new(),
-        look_again: LookAgain::AtOnce,
-    })
+    Decision::Execute(Execution { approval, steps, write: Vec::new(), look_again: LookAgain::AtOnce })
 }
 
 /// The next step, from a plan that was made anew.
@@ -95,10 +85,7 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
             if overdue {
                 Standing::Failed(format!("Not in effect within spec.waitTimeout: {text}"))
             } else {
-                Standing::Waiting {
-                    text: text.clone(),
-                    paused: *paused,
-                }
+                Standing::Waiting { text: text.clone(), paused: *paused }
             }
         }
     }
@@ -116,9 +103,7 @@ fn unlooked(item: &Item) -> Standing {
 
 fn deadline(seen: &Observed<'_>, item: &Item) -> Option<Timestamp> {
     let limit = seen.wanted.wait_timeout?;
-    item.wait_started_at
-        .as_ref()
-        .and_then(|start| start.0.checked_add(limit).ok())
+    item.wait_started_at.as_ref().and_then(|start| start.0.checked_add(limit).ok())
 }
 
 /// Goes through the waves until one is not done. `None` if all are.
@@ -153,12 +138,7 @@ fn walk(
             return Some(fail(Phase::Failed, &failed, steps));
         }
         let execute = |steps, write, look_again| {
-            Some(Decision::Execute(Execution {
-                approval: approval.clone(),
-                steps,
-                write,
-                look_again,
-            }))
+            Some(Decision::Execute(Execution { approval: approval.clone(), steps, write, look_again }))
         };
         if !pending.is_empty() {
             steps.extend(pending.iter().map(|item| intent(&item.name)));
@@ -170,10 +150,7 @@ fn walk(
         }
         if !waiting.is_empty() {
             let running = waiting.iter().filter(|(_, paused)| !paused);
-            let earliest = running
-                .filter_map(|(item, _)| deadline(seen, item))
-                .filter(|at| *at > now)
-                .min();
+            let earliest = running.filter_map(|(item, _)| deadline(seen, item)).filter(|at| *at > now).min();
             return execute(steps, Vec::new(), earliest.map_or(LookAgain::OnEvent, LookAgain::At));
         }
     }
@@ -184,19 +161,9 @@ fn finish(seen: &Observed<'_>, plan: &Plan) -> Decision {
     let (phase, reason, detail, ended) = if plan.is_satisfied() {
         (Phase::Completed, reason::COMPLETED, String::new(), "Completed")
     } else {
-        (
-            Phase::ReviewRequired,
-            reason::PLAN_STALE,
-            stale_items(seen.status, plan),
-            "Stale",
-        )
+        (Phase::ReviewRequired, reason::PLAN_STALE, stale_items(seen.status, plan), "Stale")
     };
-    Decision::Publish(Publication {
-        phase,
-        reason,
-        detail,
-        ended: Some(ended),
-    })
+    Decision::Publish(Publication { phase, reason, detail, ended: Some(ended) })
 }
 
 fn fail(phase: Phase, failed: &[String], steps: Vec<Step>) -> Decision {
@@ -211,47 +178,24 @@ fn fail(phase: Phase, failed: &[String], steps: Vec<Step>) -> Decision {
 /// be exactly as it was reviewed, and so must profile, options and inputs.
 fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> Option<Publication> {
     let items = &seen.status.items;
-    let stale = |reason, detail| {
-        Some(Publication {
-            phase: Phase::ReviewRequired,
-            reason,
-            detail,
-            ended: Some("Stale"),
-        })
-    };
+    let stale =
+        |reason, detail| Some(Publication { phase: Phase::ReviewRequired, reason, detail, ended: Some("Stale") });
     let drift: Vec<_> = plan
         .items
         .iter()
-        .filter(|fresh| {
-            items
-                .iter()
-                .any(|item| item.name == fresh.name && item.applied.is_some())
-        })
-        .flat_map(|fresh| {
-            fresh
-                .moved
-                .iter()
-                .map(move |moved| format!("{}: {}.", fresh.target, moved.text))
-        })
+        .filter(|fresh| items.iter().any(|item| item.name == fresh.name && item.applied.is_some()))
+        .flat_map(|fresh| fresh.moved.iter().map(move |moved| format!("{}: {}.", fresh.target, moved.text)))
         .collect();
     if !drift.is_empty() {
         let (phase, reason) = (Phase::Drifted, reason::DRIFT_DETECTED);
-        return Some(Publication {
-            phase,
-            reason,
-            detail: drift.join(" "),
-            ended: Some("Stale"),
-        });
+        return Some(Publication { phase, reason, detail: drift.join(" "), ended: Some("Stale") });
     }
     let same_items = items.len() == plan.items.len() && items.iter().all(|item| plan.item(&item.name).is_some());
     let hashes = items.iter().map(|item| match plan.item(&item.name) {
         Some(fresh) if !is_written(item, fresh) && item.state != ItemState::Failed => fresh.hash.as_str(),
         _ => item.item_hash.as_str(),
     });
-    let named = items
-        .iter()
-        .zip(hashes)
-        .map(|(item, hash)| (item.name.as_str(), item.wave, hash));
+    let named = items.iter().zip(hashes).map(|(item, hash)| (item.name.as_str(), item.wave, hash));
     if same_items && plan.basis.digest(named) == approval.plan_hash {
         return None;
     }
@@ -263,15 +207,9 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     }
     let inputs = changed_inputs(seen.status, plan);
     if inputs.is_empty() {
-        stale(
-            reason::PLAN_STALE,
-            format!("Execution has stopped. {}", stale_items(seen.status, plan)),
-        )
+        stale(reason::PLAN_STALE, format!("Execution has stopped. {}", stale_items(seen.status, plan)))
     } else {
-        let detail = format!(
-            "Execution has stopped because inputs have changed: {}.",
-            inputs.join("; ")
-        );
+        let detail = format!("Execution has stopped because inputs have changed: {}.", inputs.join("; "));
         stale(reason::INPUT_DEPENDENCY_DRIFT, detail)
     }
 }
@@ -287,9 +225,5 @@ fn intent(item: &str) -> Step {
 }
 
 fn step(item: &str, state: ItemState, message: &str) -> Step {
-    Step {
-        item: item.to_owned(),
-        state,
-        message: message.to_owned(),
-    }
+    Step { item: item.to_owned(), state, message: message.to_owned() }
 }

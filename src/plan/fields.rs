@@ -17,20 +17,13 @@ impl FieldPath {
     /// Parses what [`fmt::Display`] writes.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        Self(
-            text.split('/')
-                .skip(1)
-                .map(|segment| segment.replace("~1", "/").replace("~0", "~"))
-                .collect(),
-        )
+        Self(text.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect())
     }
 
     /// The value at this path, if `object` has one.
     #[must_use]
     pub fn resolve<'a>(&self, object: &'a Value) -> Option<&'a Value> {
-        self.0
-            .iter()
-            .try_fold(object, |value, segment| Some(step(value, segment)?.1))
+        self.0.iter().try_fold(object, |value, segment| Some(step(value, segment)?.1))
     }
 
     /// The path as an RFC 6901 pointer into `object`. Entries of lists that are not there keep their own notation.
@@ -55,10 +48,7 @@ impl FieldPath {
     /// The path with dots, as the Go program writes it. Names with dots are ambiguous in it: for display only.
     #[must_use]
     pub fn dotted(&self) -> String {
-        let names = self
-            .0
-            .iter()
-            .map(|segment| segment.strip_prefix("f:").unwrap_or(segment));
+        let names = self.0.iter().map(|segment| segment.strip_prefix("f:").unwrap_or(segment));
         names.collect::<Vec<_>>().join(".")
     }
 
@@ -70,9 +60,7 @@ impl FieldPath {
 
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .try_for_each(|segment| write!(f, "/{}", segment.replace('~', "~0").replace('/', "~1")))
+        self.0.iter().try_for_each(|segment| write!(f, "/{}", segment.replace('~', "~0").replace('/', "~1")))
     }
 }
 
@@ -111,9 +99,7 @@ pub fn applied_by(object: &Value, manager: &str) -> Vec<FieldPath> {
 #[must_use]
 pub fn last_changed_by(object: &Value, path: &FieldPath) -> Option<(String, String)> {
     let owners = entries(object).filter(|entry| {
-        leaves(entry.get("fieldsV1"))
-            .iter()
-            .any(|leaf| path.0.starts_with(&leaf.0) || leaf.0.starts_with(&path.0))
+        leaves(entry.get("fieldsV1")).iter().any(|leaf| path.0.starts_with(&leaf.0) || leaf.0.starts_with(&path.0))
     });
     let latest = owners.max_by_key(|entry| text(entry, "time").to_owned())?;
     Some((text(latest, "manager").to_owned(), text(latest, "time").to_owned()))
@@ -122,18 +108,11 @@ pub fn last_changed_by(object: &Value, path: &FieldPath) -> Option<(String, Stri
 /// The values of `object` at `paths`. A path without a value is kept as null, so that a deletion shows.
 #[must_use]
 pub fn view(object: &Value, paths: &[FieldPath]) -> BTreeMap<String, Value> {
-    paths
-        .iter()
-        .map(|path| (path.to_string(), path.resolve(object).cloned().unwrap_or_default()))
-        .collect()
+    paths.iter().map(|path| (path.to_string(), path.resolve(object).cloned().unwrap_or_default())).collect()
 }
 
 fn entries(object: &Value) -> impl Iterator<Item = &Value> {
-    object
-        .pointer("/metadata/managedFields")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
+    object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten()
 }
 
 fn text<'a>(entry: &'a Value, key: &str) -> &'a str {
@@ -211,17 +190,10 @@ fn list_segment(inner: &str) -> String {
     while let Some((key, after)) = rest.split_once('=') {
         let mut values = serde_json::Deserializer::from_str(after).into_iter::<Value>();
         let Some(Ok(value)) = values.next() else { break };
-        rest = after
-            .get(values.byte_offset()..)
-            .unwrap_or_default()
-            .trim_start_matches(',');
+        rest = after.get(values.byte_offset()..).unwrap_or_default().trim_start_matches(',');
         keys.insert(key.to_owned(), value);
     }
-    if keys.is_empty() {
-        format!("i:{inner}")
-    } else {
-        format!("k:{}", Value::Object(keys))
-    }
+    if keys.is_empty() { format!("i:{inner}") } else { format!("k:{}", Value::Object(keys)) }
 }
 
 #[cfg(test)]
@@ -251,10 +223,8 @@ mod tests {
     fn leaves_of_all_three_list_kinds_resolve_to_their_values() {
         let object = object();
         let paths = applied_by(&object, "us");
-        let found: Vec<_> = paths
-            .iter()
-            .map(|path| (path.pointer(&object), path.resolve(&object).cloned().unwrap()))
-            .collect();
+        let found: Vec<_> =
+            paths.iter().map(|path| (path.pointer(&object), path.resolve(&object).cloned().unwrap())).collect();
         assert_eq!(
             found,
             [
@@ -286,10 +256,7 @@ mod tests {
     #[test]
     fn the_last_writer_is_named() {
         let path = FieldPath::parse("/f:spec/f:mode");
-        assert_eq!(
-            last_changed_by(&object(), &path),
-            Some(("them".into(), "2026-01-02T00:00:00Z".into()))
-        );
+        assert_eq!(last_changed_by(&object(), &path), Some(("them".into(), "2026-01-02T00:00:00Z".into())));
         assert_eq!(last_changed_by(&object(), &FieldPath::parse("/f:spec/f:gone")), None);
     }
 

@@ -31,9 +31,7 @@ pub fn of(object: &Value) -> Rollout {
     {
         return waiting("its controller has not seen the change yet".to_owned());
     }
-    let conditions = status
-        .and_then(|status| status.get("conditions"))
-        .and_then(Value::as_array);
+    let conditions = status.and_then(|status| status.get("conditions")).and_then(Value::as_array);
     let find = |wanted: &str| {
         let mut all = conditions.into_iter().flatten();
         all.find(|condition| condition.get("type").and_then(Value::as_str) == Some(wanted))
@@ -43,21 +41,14 @@ pub fn of(object: &Value) -> Rollout {
     };
     let message = |condition: &Value| {
         let text = condition.get("message").and_then(Value::as_str).unwrap_or_default();
-        if text.is_empty() {
-            "no reason given".to_owned()
-        } else {
-            text.to_owned()
-        }
+        if text.is_empty() { "no reason given".to_owned() } else { text.to_owned() }
     };
     if let Some(stalled) = is("Stalled", "True") {
         return Rollout::Failed(format!("Stalled: {}", message(stalled)));
     }
-    for (condition, status) in [
-        ("Degraded", "True"),
-        ("Reconciling", "True"),
-        ("Available", "False"),
-        ("Ready", "False"),
-    ] {
+    for (condition, status) in
+        [("Degraded", "True"), ("Reconciling", "True"), ("Available", "False"), ("Ready", "False")]
+    {
         if let Some(found) = is(condition, status) {
             return waiting(format!("{condition}={status}: {}", message(found)));
         }

@@ -102,10 +102,7 @@ impl PlanItem {
     /// Whether executing the plan writes this item.
     #[must_use]
     pub fn changes(&self) -> bool {
-        matches!(
-            self.operation,
-            Operation::Create | Operation::Update | Operation::Remove
-        )
+        matches!(self.operation, Operation::Create | Operation::Update | Operation::Remove)
     }
 
     /// What a review must see and approval in advance may not do.
@@ -113,10 +110,7 @@ impl PlanItem {
     pub fn needs_review(&self) -> bool {
         !self.conflicts.is_empty()
             || !self.lost.is_empty()
-            || matches!(
-                self.operation,
-                Operation::Remove | Operation::Deferred | Operation::Blocked
-            )
+            || matches!(self.operation, Operation::Remove | Operation::Deferred | Operation::Blocked)
     }
 }
 
@@ -124,11 +118,9 @@ impl PlanItem {
 #[must_use]
 pub fn compose(draft: &Draft, manager: &str, preview: Preview, effect: Effect, remembered: Option<&Item>) -> PlanItem {
     match preview {
-        Preview::Known {
-            live,
-            result,
-            conflicts,
-        } => known(draft, manager, live.as_ref(), &result, &conflicts, effect, remembered),
+        Preview::Known { live, result, conflicts } => {
+            known(draft, manager, live.as_ref(), &result, &conflicts, effect, remembered)
+        }
         Preview::Refused { remedy } => refused(draft, remedy),
     }
 }
@@ -160,10 +152,7 @@ fn refused(draft: &Draft, remedy: String) -> PlanItem {
         hash,
         applied: None,
         moved: Vec::new(),
-        rollout: Rollout::Waiting {
-            text: "blocked".to_owned(),
-            paused: false,
-        },
+        rollout: Rollout::Waiting { text: "blocked".to_owned(), paused: false },
     }
 }
 
@@ -195,11 +184,7 @@ fn known(
     let uid = live.and_then(|live| metadata(live, "uid"));
     let empty = Value::Object(serde_json::Map::new());
     let live_view = fields::view(before.as_ref().unwrap_or(&empty), &owned);
-    let conflicts = if changes {
-        conflict_list(draft, live.unwrap_or(&empty), result, conflicts)
-    } else {
-        Vec::new()
-    };
+    let conflicts = if changes { conflict_list(draft, live.unwrap_or(&empty), result, conflicts) } else { Vec::new() };
     let desired = match &draft.body {
         Body::Ensure(object) => object.clone(),
         Body::Blocked { .. } => Value::Null,
@@ -238,16 +223,11 @@ fn known(
         resource_version: live.and_then(|live| metadata(live, "resourceVersion")),
         hash,
         applied: live.filter(|_| !changes).and_then(|live| applied_view(live, &owned)),
-        moved: applied
-            .map(|applied| moved(applied, live, result, &owned))
-            .unwrap_or_default(),
+        moved: applied.map(|applied| moved(applied, live, result, &owned)).unwrap_or_default(),
         owned,
         target,
         rollout: live.map_or_else(
-            || Rollout::Waiting {
-                text: "does not exist yet".to_owned(),
-                paused: false,
-            },
+            || Rollout::Waiting { text: "does not exist yet".to_owned(), paused: false },
             super::health::of,
         ),
     }
@@ -257,20 +237,11 @@ fn known(
 #[must_use]
 pub fn applied_view(object: &Value, owned: &[FieldPath]) -> Option<Applied> {
     let view = fields::view(object, owned);
-    Some(Applied {
-        uid: metadata(object, "uid")?,
-        paths: view.keys().cloned().collect(),
-        hash: digest::sha256(&view),
-    })
+    Some(Applied { uid: metadata(object, "uid")?, paths: view.keys().cloned().collect(), hash: digest::sha256(&view) })
 }
 
 fn moved(applied: &Applied, live: Option<&Value>, result: &Value, owned: &[FieldPath]) -> Vec<Moved> {
-    let whole = |text: &str| {
-        vec![Moved {
-            path: String::new(),
-            text: text.to_owned(),
-        }]
-    };
+    let whole = |text: &str| vec![Moved { path: String::new(), text: text.to_owned() }];
     let Some(live) = live else {
         return whole("the object was deleted; the API server does not record by whom");
     };
@@ -292,27 +263,18 @@ fn moved(applied: &Applied, live: Option<&Value>, result: &Value, owned: &[Field
                 None => "the API server does not record by whom".to_owned(),
             };
             let pointer = path.pointer(live);
-            let text = format!(
-                "{pointer} is {} instead of {}, {by}",
-                show(path.resolve(live)),
-                show(path.resolve(result))
-            );
+            let text =
+                format!("{pointer} is {} instead of {}, {by}", show(path.resolve(live)), show(path.resolve(result)));
             Moved { path: pointer, text }
         })
         .collect();
-    if moved.is_empty() {
-        whole("fields that were applied have other values now")
-    } else {
-        moved
-    }
+    if moved.is_empty() { whole("fields that were applied have other values now") } else { moved }
 }
 
 fn conflict_list(draft: &Draft, live: &Value, result: &Value, conflicts: &[(String, String)]) -> Vec<Conflict> {
     let salt = metadata(live, "uid").unwrap_or_default();
-    let (live, result) = (
-        redact::redacted(live, &draft.sensitive, &salt),
-        redact::redacted(result, &draft.sensitive, &salt),
-    );
+    let (live, result) =
+        (redact::redacted(live, &draft.sensitive, &salt), redact::redacted(result, &draft.sensitive, &salt));
     let mut list: Vec<_> = conflicts
         .iter()
         .map(|(field, manager)| {
@@ -353,11 +315,7 @@ fn message(draft: &Draft, operation: Operation, conflicts: &[Conflict], lost: &[
         let mut managers: Vec<_> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
         managers.sort_unstable();
         managers.dedup();
-        sentences.push(format!(
-            "Takes {} fields over from {}.",
-            conflicts.len(),
-            managers.join(", ")
-        ));
+        sentences.push(format!("Takes {} fields over from {}.", conflicts.len(), managers.join(", ")));
     }
     if !lost.is_empty() {
         sentences.push(format!("Entries of others are lost: {}.", lost.join("; ")));
@@ -368,10 +326,7 @@ fn message(draft: &Draft, operation: Operation, conflicts: &[Conflict], lost: &[
 
 fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
-    chars
-        .next()
-        .map(|first| first.to_uppercase().chain(chars).collect())
-        .unwrap_or_default()
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// `text` cut at a line so that it fits `budget` bytes, with the counts if anything is missing.
@@ -411,10 +366,7 @@ fn display_name(target: &TargetRef) -> String {
 }
 
 fn metadata(object: &Value, key: &str) -> Option<String> {
-    object
-        .pointer(&format!("/metadata/{key}"))
-        .and_then(Value::as_str)
-        .map(str::to_owned)
+    object.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).map(str::to_owned)
 }
 
 #[cfg(test)]

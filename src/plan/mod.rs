@@ -24,12 +24,7 @@ use item::PlanItem;
 
 impl From<profile_sdk::ObjectRef> for TargetRef {
     fn from(object: profile_sdk::ObjectRef) -> Self {
-        Self {
-            api_version: object.api_version,
-            kind: object.kind,
-            name: object.name,
-            namespace: object.namespace,
-        }
+        Self { api_version: object.api_version, kind: object.kind, name: object.name, namespace: object.namespace }
     }
 }
 
@@ -81,11 +76,7 @@ impl Plan {
     /// The plan with these items.
     #[must_use]
     pub fn new(basis: Basis, items: Vec<PlanItem>) -> Self {
-        let digest = basis.digest(
-            items
-                .iter()
-                .map(|item| (item.name.as_str(), item.wave, item.hash.as_str())),
-        );
+        let digest = basis.digest(items.iter().map(|item| (item.name.as_str(), item.wave, item.hash.as_str())));
         Self { basis, items, digest }
     }
 
@@ -109,10 +100,6 @@ impl Plan {
     /// The worst impact of the items.
     #[must_use]
     pub fn severity(&self) -> Severity {
-        self.items
-            .iter()
-            .map(|item| item.severity)
-            .max()
-            .unwrap_or(Severity::Low)
+        self.items.iter().map(|item| item.severity).max().unwrap_or(Severity::Low)
     }
 }

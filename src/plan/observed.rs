@@ -68,12 +68,7 @@ impl Wanted {
             failure_policy: spec.failure_policy,
             wait_timeout: spec.wait_timeout.as_deref().and_then(api::parse_duration),
             bypass: spec.bypass_optimistic_lock,
-            replan: config
-                .metadata
-                .annotations
-                .as_ref()
-                .and_then(|all| all.get(api::REPLAN_ANNOTATION))
-                .cloned(),
+            replan: config.metadata.annotations.as_ref().and_then(|all| all.get(api::REPLAN_ANNOTATION)).cloned(),
             deleting: config.metadata.deletion_timestamp.is_some(),
         }
     }
@@ -86,12 +81,8 @@ fn action_edit(config: &VirtPlatformConfig) -> Option<Edit> {
         let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
         fields.and_then(|fields| fields.pointer("/f:spec/f:action")).is_some()
     });
-    let edits = owners.filter_map(|entry| {
-        Some(Edit {
-            by: entry.manager.clone().unwrap_or_default(),
-            at: entry.time.as_ref()?.0,
-        })
-    });
+    let edits = owners
+        .filter_map(|entry| Some(Edit { by: entry.manager.clone().unwrap_or_default(), at: entry.time.as_ref()?.0 }));
     edits.max_by_key(|edit| edit.at)
 }
 

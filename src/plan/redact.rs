@@ -54,9 +54,6 @@ mod tests {
         let object = json!({"kind": "Widget", "spec": {"password": "p", "size": 1}});
         let shown = redacted(&object, &["/spec/password".into(), "/spec/absent".into()], "s");
         assert_eq!(shown["spec"]["size"], 1);
-        assert!(
-            shown["spec"]["password"].as_str().unwrap().starts_with("(hidden "),
-            "{shown}"
-        );
+        assert!(shown["spec"]["password"].as_str().unwrap().starts_with("(hidden "), "{shown}");
     }
 }

@@ -47,10 +47,7 @@ pub fn cut_text(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
-    let end = (0..=limit.saturating_sub('…'.len_utf8()))
-        .rev()
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or(0);
+    let end = (0..=limit.saturating_sub('…'.len_utf8())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     format!("{}…", &text[..end])
 }
 
@@ -76,21 +73,13 @@ pub fn compose(
         }
         Decision::AwaitPrerequisites(missing) => {
             end(&mut status, Some("Stale"), now);
-            (
-                Phase::PrerequisiteFailed,
-                reason::PREREQUISITES_FAILED,
-                missing.join("\n"),
-            )
+            (Phase::PrerequisiteFailed, reason::PREREQUISITES_FAILED, missing.join("\n"))
         }
         Decision::Publish(publication) => publish(&mut status, seen, publication, now),
         Decision::Execute(execution) => execute(&mut status, seen, execution, written, now),
         Decision::Fail(Failure { phase, message, steps }) => {
             advance(&mut status, steps, now);
-            let outcome = if *phase == Phase::Failed {
-                "Failed"
-            } else {
-                "CompletedWithErrors"
-            };
+            let outcome = if *phase == Phase::Failed { "Failed" } else { "CompletedWithErrors" };
             end(&mut status, Some(outcome), now);
             (*phase, reason::ITEM_FAILED, message.clone())
         }
@@ -103,13 +92,7 @@ pub fn compose(
     let text = cut_text(&text, summary::TEXT_LIMIT);
     status.summary.get_or_insert_default().text.clone_from(&text);
     let input_drift = input_drift(seen, &status);
-    let verdict = Verdict {
-        phase,
-        reason,
-        message: &text,
-        input_drift,
-        generation,
-    };
+    let verdict = Verdict { phase, reason, message: &text, input_drift, generation };
     status.conditions = conditions::derive(&seen.status.conditions, &verdict, now);
     Some(status)
 }
@@ -161,11 +144,7 @@ fn execute(
     let begins = seen.status.phase != Some(Phase::InProgress) || seen.status.approval.is_none();
     if let Some(plan) = planned(seen).filter(|_| begins) {
         show(status, seen, plan, now);
-        for item in status
-            .items
-            .iter_mut()
-            .filter(|item| item.operation != Operation::NoChange)
-        {
+        for item in status.items.iter_mut().filter(|item| item.operation != Operation::NoChange) {
             item.applied = None;
             item.wait_started_at = None;
         }
@@ -195,11 +174,7 @@ fn execute(
             }
         }
     }
-    (
-        Phase::InProgress,
-        reason::IN_PROGRESS,
-        summary::of_execution(&status.items),
-    )
+    (Phase::InProgress, reason::IN_PROGRESS, summary::of_execution(&status.items))
 }
 
 /// Puts `plan` into the status, with what it remembers of the spec it was made from.
@@ -210,11 +185,8 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
     let by_itself = old.plan_hash.is_some()
         && old.planned_generation == Some(wanted.generation)
         && before.and_then(|before| before.replan.as_ref()) == wanted.replan.as_ref();
-    let revised_at = if same {
-        before.and_then(|before| before.revised_at.clone())
-    } else {
-        by_itself.then(|| time(now))
-    };
+    let revised_at =
+        if same { before.and_then(|before| before.revised_at.clone()) } else { by_itself.then(|| time(now)) };
     let approved = if same {
         before.and_then(|before| before.approved_plan_hash.clone())
     } else {
@@ -256,11 +228,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, budget: usize, now
     let desired = redact::redacted(&fresh.desired, &fresh.sensitive, &salt);
     let small = desired.is_object() && desired.to_string().len() <= DESIRED_LIMIT;
     let satisfied = fresh.operation == Operation::NoChange;
-    let state = if satisfied {
-        ItemState::Completed
-    } else {
-        ItemState::Pending
-    };
+    let state = if satisfied { ItemState::Completed } else { ItemState::Pending };
     // What was said when it was finished stays true; how its pools do later is not this item's business.
     let finished = before.filter(|item| same && item.state == ItemState::Completed && satisfied);
     let message = match (finished, &fresh.rollout) {
@@ -285,17 +253,10 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, budget: usize, now
         managed_fields: fresh.owned.iter().map(super::fields::FieldPath::dotted).collect(),
         state,
         message: cut_text(&message, MESSAGE_LIMIT),
-        last_transition_time: unmoved
-            .and_then(|item| item.last_transition_time.clone())
-            .or_else(|| Some(time(now))),
-        wait_started_at: before
-            .filter(|_| satisfied)
-            .and_then(|item| item.wait_started_at.clone()),
+        last_transition_time: unmoved.and_then(|item| item.last_transition_time.clone()).or_else(|| Some(time(now))),
+        wait_started_at: before.filter(|_| satisfied).and_then(|item| item.wait_started_at.clone()),
         item_hash: fresh.hash.clone(),
-        applied: fresh
-            .applied
-            .clone()
-            .or_else(|| before.and_then(|item| item.applied.clone())),
+        applied: fresh.applied.clone().or_else(|| before.and_then(|item| item.applied.clone())),
     }
 }
 

@@ -70,10 +70,7 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, bypass: boo
         | Phase::CompletedWithErrors
         | Phase::Failed
         | Phase::Ignored => {
-            let blocked: Vec<_> = plan
-                .blocked()
-                .map(|item| format!("{}: {}.", item.target, item.message))
-                .collect();
+            let blocked: Vec<_> = plan.blocked().map(|item| format!("{}: {}.", item.target, item.message)).collect();
             sentences.push(in_figures(plan));
             sentences.push(detail.to_owned());
             if blocked.is_empty() {
@@ -94,12 +91,8 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, bypass: boo
 pub(super) fn of_execution(items: &[Item]) -> String {
     let done = items.iter().filter(|item| item.state == ItemState::Completed).count();
     let under_way = items.iter().filter(|item| item.state == ItemState::InProgress);
-    let under_way: Vec<_> = under_way
-        .map(|item| format!("{}: {}", item.target_ref, item.message))
-        .collect();
-    format!("{done} of {} items are done. {}", items.len(), under_way.join(" "))
-        .trim()
-        .to_owned()
+    let under_way: Vec<_> = under_way.map(|item| format!("{}: {}", item.target_ref, item.message)).collect();
+    format!("{done} of {} items are done. {}", items.len(), under_way.join(" ")).trim().to_owned()
 }
 
 fn in_figures(plan: &Plan) -> String {
@@ -112,11 +105,7 @@ fn in_figures(plan: &Plan) -> String {
         (figures.deferred, "to preview later"),
         (figures.no_change, "as wanted"),
     ];
-    let counts: Vec<_> = counts
-        .iter()
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{n} {what}"))
-        .collect();
+    let counts: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     let reboots = match figures.machines_to_reboot {
         0 => "no machine reboots".to_owned(),
         n => format!("{n} machines reboot (pool {})", figures.pools.join(", ")),

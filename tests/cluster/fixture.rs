@@ -113,11 +113,7 @@ impl Fixture {
     pub async fn without_operator(setup: Setup) -> Self {
         let plane = lease().await;
         let admin = plane.admin();
-        let mut crds: Vec<_> = setup
-            .descheduler_crd
-            .into_iter()
-            .chain(setup.hyper_converged_crd)
-            .collect();
+        let mut crds: Vec<_> = setup.descheduler_crd.into_iter().chain(setup.hyper_converged_crd).collect();
         if setup.our_crd {
             crds.push(our_crd());
         }
@@ -130,30 +126,12 @@ impl Fixture {
         }
         let mut simulator = None;
         if setup.pools {
-            let settings = Settings {
-                speed: setup.speed,
-                rendered_padding: 0,
-            };
-            seed(
-                &admin,
-                &Cluster {
-                    workers: setup.workers,
-                    masters: 1,
-                },
-                &settings,
-            )
-            .await
-            .expect("a settled cluster");
+            let settings = Settings { speed: setup.speed, rendered_padding: 0 };
+            seed(&admin, &Cluster { workers: setup.workers, masters: 1 }, &settings).await.expect("a settled cluster");
             simulator = Some(Simulator::start(admin.clone(), settings));
         }
         let began = plane.audit().mark();
-        let fixture = Self {
-            operator: None,
-            simulator,
-            admin,
-            plane,
-            began,
-        };
+        let fixture = Self { operator: None, simulator, admin, plane, began };
         for object in setup.hyper_converged.into_iter().chain(setup.descheduler) {
             fixture.create(&object, "kubectl-create").await;
         }
@@ -166,17 +144,13 @@ impl Fixture {
     /// The generated role, for the operator's user.
     pub async fn grant_rights(&self) {
         let role = std::fs::read_to_string(root().join("config/rbac/role.yaml")).expect("a generated role");
-        controlplane::apply_yaml(&self.admin, &role, "test")
-            .await
-            .expect("the role is applied");
+        controlplane::apply_yaml(&self.admin, &role, "test").await.expect("the role is applied");
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "virt-advisor"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "virt-advisor-operator-manager-role"},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
         });
-        controlplane::apply_yaml(&self.admin, &binding.to_string(), "test")
-            .await
-            .expect("the role is bound");
+        controlplane::apply_yaml(&self.admin, &binding.to_string(), "test").await.expect("the role is bound");
     }
 
     pub fn start_operator(&mut self) {
@@ -221,9 +195,7 @@ impl Fixture {
 
     pub fn api(&self, object: &Value) -> Api<DynamicObject> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let (group, version) = text("/apiVersion")
-            .rsplit_once('/')
-            .unwrap_or(("", text("/apiVersion")));
+        let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
         let kind = text("/kind");
         let resource = ApiResource::from_gvk_with_plural(
             &GroupVersionKind::gvk(group, version, kind),
@@ -236,15 +208,9 @@ impl Fixture {
     }
 
     pub async fn create(&self, object: &Value, manager: &str) {
-        let params = PostParams {
-            field_manager: Some(manager.to_owned()),
-            ..PostParams::default()
-        };
+        let params = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
         let object_typed: DynamicObject = serde_json::from_value(object.clone()).expect("an object");
-        self.api(object)
-            .create(&params, &object_typed)
-            .await
-            .expect("the object is created");
+        self.api(object).create(&params, &object_typed).await.expect("the object is created");
     }
 
     pub async fn get(&self, object: &Value) -> Option<Value> {
@@ -256,22 +222,13 @@ impl Fixture {
     /// An edit by somebody else.
     pub async fn edit(&self, object: &Value, patch: Value, manager: &str) {
         let name = object["metadata"]["name"].as_str().expect("a name");
-        let params = PatchParams {
-            field_manager: Some(manager.to_owned()),
-            ..PatchParams::default()
-        };
-        self.api(object)
-            .patch(name, &params, &Patch::Merge(patch))
-            .await
-            .expect("the edit is accepted");
+        let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+        self.api(object).patch(name, &params, &Patch::Merge(patch)).await.expect("the edit is accepted");
     }
 
     /// An edit of the configuration's spec, as `kubectl patch --type=merge` makes it.
     pub async fn patch(&self, spec: Value) {
-        let params = PatchParams {
-            field_manager: Some("kubectl-patch".to_owned()),
-            ..PatchParams::default()
-        };
+        let params = PatchParams { field_manager: Some("kubectl-patch".to_owned()), ..PatchParams::default() };
         self.configs()
             .patch(PROFILE, &params, &Patch::Merge(json!({"spec": spec})))
             .await
@@ -301,8 +258,7 @@ impl Fixture {
     }
 
     pub async fn wait_for(&self, phase: Phase) -> VirtPlatformConfigStatus {
-        self.wait(&format!("phase {phase:?}"), |status| status.phase == Some(phase))
-            .await
+        self.wait(&format!("phase {phase:?}"), |status| status.phase == Some(phase)).await
     }
 
     pub fn mark(&self) -> Mark {
@@ -311,12 +267,7 @@ impl Fixture {
 
     /// What the operator asked of the server since `mark`.
     pub fn requests(&self, mark: &Mark) -> Vec<Request> {
-        self.plane
-            .audit()
-            .since(mark)
-            .into_iter()
-            .filter(|request| request.user == USER)
-            .collect()
+        self.plane.audit().since(mark).into_iter().filter(|request| request.user == USER).collect()
     }
 
     /// Writes of the operator since `mark` to anything but its own status and events.
@@ -325,20 +276,14 @@ impl Fixture {
         let targets = requests.filter(|request| {
             request.is_write() && !(request.group == "advisor.kubevirt.io" || request.group == "events.k8s.io")
         });
-        targets
-            .map(|request| format!("{} {} {}", request.verb, request.resource, request.name))
-            .collect()
+        targets.map(|request| format!("{} {} {}", request.verb, request.resource, request.name)).collect()
     }
 
     /// Every fixture ends with this: nothing happens, so nothing is asked and nothing is written; and no right was missing.
     pub async fn finish(mut self) {
         self.stop_simulator().await;
         self.rest().await;
-        let refused: Vec<_> = self
-            .requests(&self.began)
-            .into_iter()
-            .filter(|request| request.code == 403)
-            .collect();
+        let refused: Vec<_> = self.requests(&self.began).into_iter().filter(|request| request.code == 403).collect();
         assert!(refused.is_empty(), "the generated role lacks a right: {refused:#?}");
         self.stop_operator().await;
     }
@@ -348,21 +293,11 @@ impl Fixture {
         let before = self.configs().list(&Default::default()).await.expect("an answer");
         let mark = self.mark();
         tokio::time::sleep(REST).await;
-        let requests: Vec<_> = self
-            .requests(&mark)
-            .into_iter()
-            .filter(|request| !request.is_watch())
-            .collect();
-        assert!(
-            requests.is_empty(),
-            "an unchanged world is asked and written nothing: {requests:#?}"
-        );
+        let requests: Vec<_> = self.requests(&mark).into_iter().filter(|request| !request.is_watch()).collect();
+        assert!(requests.is_empty(), "an unchanged world is asked and written nothing: {requests:#?}");
         let after = self.configs().list(&Default::default()).await.expect("an answer");
         let versions = |list: &kube::api::ObjectList<VirtPlatformConfig>| {
-            list.items
-                .iter()
-                .map(|config| (config.name_any(), config.resource_version()))
-                .collect::<Vec<_>>()
+            list.items.iter().map(|config| (config.name_any(), config.resource_version())).collect::<Vec<_>>()
         };
         assert_eq!(versions(&before), versions(&after));
     }
@@ -370,8 +305,5 @@ impl Fixture {
 
 pub async fn create_namespace(client: &Client, name: &str) {
     let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a namespace");
-    Api::all(client.clone())
-        .create(&PostParams::default(), &namespace)
-        .await
-        .expect("the namespace is created");
+    Api::all(client.clone()).create(&PostParams::default(), &namespace).await.expect("the namespace is created");
 }

@@ -11,11 +11,7 @@ pub(crate) const NAMESPACE: &str = "openshift-kube-descheduler-operator";
 
 /// The profiles of the descheduler operator that rebalance virtual machines, best first: general availability came with
 /// OpenShift 4.20, the Dev name with 4.18, and 4.17 has only the generic one for long-running pods.
-const REBALANCING: [&str; 3] = [
-    "KubeVirtRelieveAndMigrate",
-    "DevKubeVirtRelieveAndMigrate",
-    "LongLifecycle",
-];
+const REBALANCING: [&str; 3] = ["KubeVirtRelieveAndMigrate", "DevKubeVirtRelieveAndMigrate", "LongLifecycle"];
 /// Profiles that go together with all of them; if the administrator uses them, they stay.
 const COMPATIBLE: [&str; 2] = ["AffinityAndTaints", "SoftTopologyAndDuplicates"];
 
@@ -28,9 +24,7 @@ struct Served {
 
 pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, DraftError> {
     let served = served(inputs)?;
-    let chosen = REBALANCING
-        .into_iter()
-        .find(|name| served.profiles.iter().any(|offered| offered == name));
+    let chosen = REBALANCING.into_iter().find(|name| served.profiles.iter().any(|offered| offered == name));
     let mut notes = Vec::new();
     let body = match chosen {
         Some(chosen) => Body::Ensure(object(options, inputs, &served, chosen, &mut notes)?),
@@ -44,11 +38,7 @@ pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, Draft
             remedy: format!(
                 "the installed Kube Descheduler Operator offers no profile that rebalances virtual machines (it has {}): \
                  update it to the one of OpenShift 4.17 or newer",
-                if served.profiles.is_empty() {
-                    "none".to_owned()
-                } else {
-                    served.profiles.join(", ")
-                }
+                if served.profiles.is_empty() { "none".to_owned() } else { served.profiles.join(", ") }
             ),
         },
     };
@@ -94,11 +84,7 @@ fn object(
         "thresholds": options.dev_deviation_thresholds,
         "limits": limits,
     });
-    render(
-        "kube-descheduler.yaml",
-        include_str!("../templates/kube-descheduler.yaml.hbs"),
-        &data,
-    )
+    render("kube-descheduler.yaml", include_str!("../templates/kube-descheduler.yaml.hbs"), &data)
 }
 
 /// The list of profiles is atomic: applying ours replaces all of it, so compatible ones of the administrator are repeated.
@@ -106,11 +92,7 @@ fn object(
 fn kept_profiles(inputs: &Inputs) -> Result<Vec<String>, DraftError> {
     let kept = inputs.derive(&descheduler_object(), "/spec/profiles", |value| {
         let live = value.and_then(Value::as_array)?;
-        let kept: Vec<&str> = live
-            .iter()
-            .filter_map(Value::as_str)
-            .filter(|name| COMPATIBLE.contains(name))
-            .collect();
+        let kept: Vec<&str> = live.iter().filter_map(Value::as_str).filter(|name| COMPATIBLE.contains(name)).collect();
         (!kept.is_empty()).then(|| json!(kept))
     })?;
     let kept = kept.as_ref().and_then(Value::as_array).into_iter().flatten();

@@ -35,19 +35,11 @@ const MACHINE_CONFIG: Kind = Kind {
     kind: "MachineConfig",
     plural: "machineconfigs",
 };
-const KUBE_DESCHEDULER: Kind = Kind {
-    group: "operator.openshift.io",
-    versions: &["v1"],
-    kind: "KubeDescheduler",
-    plural: "kubedeschedulers",
-};
+const KUBE_DESCHEDULER: Kind =
+    Kind { group: "operator.openshift.io", versions: &["v1"], kind: "KubeDescheduler", plural: "kubedeschedulers" };
 /// v1 groups the fields of v1beta1 differently; the migration limits are read in whichever is served.
-const HYPER_CONVERGED: Kind = Kind {
-    group: "hco.kubevirt.io",
-    versions: &["v1", "v1beta1"],
-    kind: "HyperConverged",
-    plural: "hyperconvergeds",
-};
+const HYPER_CONVERGED: Kind =
+    Kind { group: "hco.kubevirt.io", versions: &["v1", "v1beta1"], kind: "HyperConverged", plural: "hyperconvergeds" };
 const CRD: Kind = Kind {
     group: "apiextensions.k8s.io",
     versions: &["v1"],
@@ -59,26 +51,10 @@ const HYPER_CONVERGED_NAMESPACE: &str = "openshift-cnv";
 const HYPER_CONVERGED_NAME: &str = "kubevirt-hyperconverged";
 
 static KINDS: &[Declared] = &[
-    Declared {
-        kind: MACHINE_CONFIG,
-        access: Access::Write,
-        name: Some("99-worker-psi-karg"),
-    },
-    Declared {
-        kind: KUBE_DESCHEDULER,
-        access: Access::Write,
-        name: Some(descheduler::NAME),
-    },
-    Declared {
-        kind: HYPER_CONVERGED,
-        access: Access::Read,
-        name: Some(HYPER_CONVERGED_NAME),
-    },
-    Declared {
-        kind: CRD,
-        access: Access::Read,
-        name: Some("kubedeschedulers.operator.openshift.io"),
-    },
+    Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some("99-worker-psi-karg") },
+    Declared { kind: KUBE_DESCHEDULER, access: Access::Write, name: Some(descheduler::NAME) },
+    Declared { kind: HYPER_CONVERGED, access: Access::Read, name: Some(HYPER_CONVERGED_NAME) },
+    Declared { kind: CRD, access: Access::Read, name: Some("kubedeschedulers.operator.openshift.io") },
 ];
 
 struct LoadAwareRebalancing;
@@ -102,11 +78,7 @@ impl Profile for LoadAwareRebalancing {
 }
 
 fn descheduler_crd() -> Read {
-    Read {
-        kind: CRD,
-        namespace: None,
-        name: KUBE_DESCHEDULER.crd_name(),
-    }
+    Read { kind: CRD, namespace: None, name: KUBE_DESCHEDULER.crd_name() }
 }
 
 fn descheduler_object() -> Read {
@@ -127,11 +99,8 @@ fn hyper_converged() -> Read {
 
 impl Planner for LoadAware {
     fn prerequisites(&self) -> Vec<Prerequisite> {
-        let mut needed = vec![Prerequisite {
-            kind: KUBE_DESCHEDULER,
-            object: None,
-            hint: "install the Kube Descheduler Operator",
-        }];
+        let mut needed =
+            vec![Prerequisite { kind: KUBE_DESCHEDULER, object: None, hint: "install the Kube Descheduler Operator" }];
         if self.enable_psi_metrics {
             needed.push(Prerequisite {
                 kind: MACHINE_CONFIG,
@@ -143,10 +112,7 @@ impl Planner for LoadAware {
         // Without KubeVirt this descheduler profile would evict pods that nothing migrates.
         needed.push(Prerequisite {
             kind: HYPER_CONVERGED,
-            object: Some((
-                Some(HYPER_CONVERGED_NAMESPACE.to_owned()),
-                HYPER_CONVERGED_NAME.to_owned(),
-            )),
+            object: Some((Some(HYPER_CONVERGED_NAMESPACE.to_owned()), HYPER_CONVERGED_NAME.to_owned())),
             hint: "install OpenShift Virtualization and create its HyperConverged object",
         });
         needed

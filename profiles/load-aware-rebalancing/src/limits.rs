@@ -51,11 +51,7 @@ fn followed(inputs: &Inputs, field: &str, default: i64) -> Result<i64, DraftErro
 /// From 10 on the descheduler gets four fifths of what exceeds 10, so that migrations which an administrator or an
 /// upgrade starts find a free slot (facts of the Go program: 25 becomes 22, 100 becomes 82).
 fn scaled(limit: i64) -> i64 {
-    if limit < 10 {
-        limit
-    } else {
-        10 + (limit - 10).saturating_mul(4) / 5
-    }
+    if limit < 10 { limit } else { 10 + (limit - 10).saturating_mul(4) / 5 }
 }
 
 #[cfg(test)]
@@ -64,19 +60,9 @@ mod tests {
 
     #[test]
     fn limits_from_ten_on_leave_room_for_other_migrations() {
-        for (limit, want) in [
-            (1, 1),
-            (9, 9),
-            (10, 10),
-            (11, 10),
-            (12, 11),
-            (13, 12),
-            (15, 14),
-            (20, 18),
-            (25, 22),
-            (50, 42),
-            (100, 82),
-        ] {
+        for (limit, want) in
+            [(1, 1), (9, 9), (10, 10), (11, 10), (12, 11), (13, 12), (15, 14), (20, 18), (25, 22), (50, 42), (100, 82)]
+        {
             assert_eq!(scaled(limit), want, "{limit}");
         }
     }

@@ -8,10 +8,8 @@ fn planner(options: Value) -> Box<dyn Planner> {
 }
 
 fn crd(profiles: &[&str], limits: &[&str]) -> Value {
-    let limits: serde_json::Map<_, _> = limits
-        .iter()
-        .map(|name| ((*name).to_owned(), json!({"type": "integer"})))
-        .collect();
+    let limits: serde_json::Map<_, _> =
+        limits.iter().map(|name| ((*name).to_owned(), json!({"type": "integer"}))).collect();
     json!({"apiVersion": "apiextensions.k8s.io/v1", "spec": {"versions": [{
         "name": "v1", "served": true,
         "schema": {"openAPIV3Schema": {"properties": {"spec": {"properties": {
@@ -31,11 +29,7 @@ fn hco(version: &str, total: i64, node: i64) -> Value {
 }
 
 fn inputs(crd: Value, live: Option<Value>, hco: Option<Value>) -> Inputs {
-    Inputs::new([
-        (descheduler_crd(), Some(crd)),
-        (descheduler_object(), live),
-        (hyper_converged(), hco),
-    ])
+    Inputs::new([(descheduler_crd(), Some(crd)), (descheduler_object(), live), (hyper_converged(), hco)])
 }
 
 fn descheduler(drafts: &[Draft]) -> &Value {
@@ -45,34 +39,20 @@ fn descheduler(drafts: &[Draft]) -> &Value {
     }
 }
 
-const GA: &[&str] = &[
-    "LongLifecycle",
-    "DevKubeVirtRelieveAndMigrate",
-    "KubeVirtRelieveAndMigrate",
-];
+const GA: &[&str] = &["LongLifecycle", "DevKubeVirtRelieveAndMigrate", "KubeVirtRelieveAndMigrate"];
 
 #[test]
 fn psi_comes_one_wave_before_the_descheduler() {
-    let drafts = planner(json!({}))
-        .draft(&inputs(crd(GA, &["total", "node"]), None, Some(hco("v1", 5, 2))))
-        .unwrap();
+    let drafts = planner(json!({})).draft(&inputs(crd(GA, &["total", "node"]), None, Some(hco("v1", 5, 2)))).unwrap();
     let waves: Vec<_> = drafts.iter().map(|draft| (draft.name, draft.wave)).collect();
-    assert_eq!(
-        waves,
-        [("enable-psi-metrics", 0), ("enable-load-aware-descheduling", 1)]
-    );
+    assert_eq!(waves, [("enable-psi-metrics", 0), ("enable-load-aware-descheduling", 1)]);
     insta::assert_yaml_snapshot!(descheduler(&drafts));
 }
 
 #[test]
 fn without_psi_there_is_no_machine_config_and_no_need_for_its_kind() {
     let planner = planner(json!({"enablePSIMetrics": false}));
-    assert!(
-        planner
-            .prerequisites()
-            .iter()
-            .all(|needed| needed.kind.kind != "MachineConfig")
-    );
+    assert!(planner.prerequisites().iter().all(|needed| needed.kind.kind != "MachineConfig"));
     assert_eq!(planner.draft(&inputs(crd(GA, &[]), None, None)).unwrap().len(), 1);
 }
 
@@ -87,82 +67,43 @@ fn every_option_reaches_the_target() {
     assert_eq!(spec["deschedulingIntervalSeconds"], 600);
     assert_eq!(spec["mode"], "Predictive");
     assert_eq!(spec["profileCustomizations"]["devDeviationThresholds"], "High");
-    assert_eq!(
-        spec["evictionLimits"],
-        json!({"total": 7, "node": 3}),
-        "options are not scaled"
-    );
-    let used: Vec<_> = inputs
-        .recorded()
-        .into_iter()
-        .map(|recorded| recorded.target.kind)
-        .collect();
-    assert!(
-        !used.contains(&"HyperConverged".to_owned()),
-        "limits that were given do not depend on it: {used:?}"
-    );
+    assert_eq!(spec["evictionLimits"], json!({"total": 7, "node": 3}), "options are not scaled");
+    let used: Vec<_> = inputs.recorded().into_iter().map(|recorded| recorded.target.kind).collect();
+    assert!(!used.contains(&"HyperConverged".to_owned()), "limits that were given do not depend on it: {used:?}");
 }
 
 #[test]
 fn the_profile_follows_what_the_release_serves() {
     for (offered, want) in [
         (GA, "KubeVirtRelieveAndMigrate"),
-        (
-            &["LongLifecycle", "DevKubeVirtRelieveAndMigrate"][..],
-            "DevKubeVirtRelieveAndMigrate",
-        ),
+        (&["LongLifecycle", "DevKubeVirtRelieveAndMigrate"][..], "DevKubeVirtRelieveAndMigrate"),
         (&["LongLifecycle"][..], "LongLifecycle"),
     ] {
-        let drafts = planner(json!({}))
-            .draft(&inputs(crd(offered, &["total"]), None, Some(hco("v1", 5, 2))))
-            .unwrap();
+        let drafts = planner(json!({})).draft(&inputs(crd(offered, &["total"]), None, Some(hco("v1", 5, 2)))).unwrap();
         let spec = &descheduler(&drafts)["spec"];
         assert_eq!(spec["profiles"], json!([want]));
-        assert_eq!(
-            spec.get("profileCustomizations").is_some(),
-            want != "LongLifecycle",
-            "{want}"
-        );
-        assert_eq!(
-            spec["evictionLimits"],
-            json!({"total": 5}),
-            "{want}: limits wherever they are served"
-        );
+        assert_eq!(spec.get("profileCustomizations").is_some(), want != "LongLifecycle", "{want}");
+        assert_eq!(spec["evictionLimits"], json!({"total": 5}), "{want}: limits wherever they are served");
     }
 }
 
 #[test]
 fn a_release_without_such_a_profile_blocks_the_item_and_names_the_release_needed() {
     let drafts = planner(json!({}))
-        .draft(&inputs(
-            crd(&["DevPreviewLongLifecycle"], &[]),
-            None,
-            Some(hco("v1beta1", 5, 2)),
-        ))
+        .draft(&inputs(crd(&["DevPreviewLongLifecycle"], &[]), None, Some(hco("v1beta1", 5, 2))))
         .unwrap();
-    let Body::Blocked { remedy, .. } = &drafts[1].body else {
-        panic!("not blocked")
-    };
-    assert!(
-        remedy.contains("OpenShift 4.17 or newer") && remedy.contains("DevPreviewLongLifecycle"),
-        "{remedy}"
-    );
+    let Body::Blocked { remedy, .. } = &drafts[1].body else { panic!("not blocked") };
+    assert!(remedy.contains("OpenShift 4.17 or newer") && remedy.contains("DevPreviewLongLifecycle"), "{remedy}");
 }
 
 #[test]
 fn compatible_profiles_of_the_administrator_stay_in_their_order() {
     let live = json!({"apiVersion": "operator.openshift.io/v1", "spec": {"profiles":
         ["SoftTopologyAndDuplicates", "EvictPodsWithPVC", "AffinityAndTaints", "LongLifecycle"]}});
-    let drafts = planner(json!({}))
-        .draft(&inputs(crd(GA, &[]), Some(live), None))
-        .unwrap();
+    let drafts = planner(json!({})).draft(&inputs(crd(GA, &[]), Some(live), None)).unwrap();
     assert_eq!(
         descheduler(&drafts)["spec"]["profiles"],
-        json!([
-            "SoftTopologyAndDuplicates",
-            "AffinityAndTaints",
-            "KubeVirtRelieveAndMigrate"
-        ])
+        json!(["SoftTopologyAndDuplicates", "AffinityAndTaints", "KubeVirtRelieveAndMigrate"])
     );
 }
 
@@ -185,47 +126,23 @@ fn limits_follow_hyper_converged_in_both_shapes_each_on_its_own() {
     for version in ["v1beta1", "v1"] {
         let inputs = inputs(crd(GA, &["total", "node"]), None, Some(hco(version, 20, 4)));
         let drafts = planner(json!({"evictionLimitTotal": 3})).draft(&inputs).unwrap();
-        assert_eq!(
-            descheduler(&drafts)["spec"]["evictionLimits"],
-            json!({"total": 3, "node": 4}),
-            "{version}"
-        );
-        let used: Vec<_> = inputs
-            .recorded()
-            .into_iter()
-            .filter(|r| r.target.kind == "HyperConverged")
-            .map(|r| r.path)
-            .collect();
+        assert_eq!(descheduler(&drafts)["spec"]["evictionLimits"], json!({"total": 3, "node": 4}), "{version}");
+        let used: Vec<_> =
+            inputs.recorded().into_iter().filter(|r| r.target.kind == "HyperConverged").map(|r| r.path).collect();
         assert_eq!(used.len(), 1, "{version}: {used:?}");
-        assert!(
-            used[0].ends_with("/parallelOutboundMigrationsPerNode"),
-            "{version}: {used:?}"
-        );
+        assert!(used[0].ends_with("/parallelOutboundMigrationsPerNode"), "{version}: {used:?}");
     }
 }
 
 #[test]
 fn a_limit_that_this_release_can_not_honour_is_said() {
-    let drafts = planner(json!({"evictionLimitNode": 3}))
-        .draft(&inputs(crd(GA, &["total"]), None, None))
-        .unwrap();
-    assert!(
-        drafts[1].notes[0].contains("evictionLimitNode"),
-        "{:?}",
-        drafts[1].notes
-    );
+    let drafts = planner(json!({"evictionLimitNode": 3})).draft(&inputs(crd(GA, &["total"]), None, None)).unwrap();
+    assert!(drafts[1].notes[0].contains("evictionLimitNode"), "{:?}", drafts[1].notes);
     assert_eq!(descheduler(&drafts)["spec"]["evictionLimits"], json!({"total": 5}));
 }
 
 #[test]
 fn options_of_the_wrong_type_name_the_option() {
-    let error = PROFILE
-        .configure(Some(&json!({"mode": "Sometimes"})))
-        .err()
-        .expect("refused")
-        .to_string();
-    assert!(
-        error.contains("spec.options.loadAware") && error.contains("Sometimes"),
-        "{error}"
-    );
+    let error = PROFILE.configure(Some(&json!({"mode": "Sometimes"}))).err().expect("refused").to_string();
+    assert!(error.contains("spec.options.loadAware") && error.contains("Sometimes"), "{error}");
 }

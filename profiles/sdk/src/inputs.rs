@@ -43,10 +43,7 @@ impl Inputs {
     /// Inputs that hold `object` for each read; `None` says that the object, or its kind, does not exist.
     #[must_use]
     pub fn new(objects: impl IntoIterator<Item = (Read, Option<Value>)>) -> Self {
-        Self {
-            objects: objects.into_iter().collect(),
-            recorded: RefCell::default(),
-        }
+        Self { objects: objects.into_iter().collect(), recorded: RefCell::default() }
     }
 
     /// The value at the RFC 6901 pointer `path`, recorded as used. `None` if the object or the value is absent.
@@ -73,9 +70,7 @@ impl Inputs {
         let object = self.object(read)?;
         let value = extract(object.and_then(|object| object.pointer(path)));
         let target = reference(read, object);
-        self.recorded
-            .borrow_mut()
-            .insert((target, path.to_owned()), value.clone());
+        self.recorded.borrow_mut().insert((target, path.to_owned()), value.clone());
         Ok(value)
     }
 
@@ -107,18 +102,13 @@ impl Inputs {
     fn object(&self, read: &Read) -> Result<Option<&Value>, DraftError> {
         match self.objects.get(read) {
             Some(object) => Ok(object.as_ref()),
-            None => Err(DraftError::Undeclared {
-                kind: read.kind.kind,
-                name: read.name.clone(),
-            }),
+            None => Err(DraftError::Undeclared { kind: read.kind.kind, name: read.name.clone() }),
         }
     }
 }
 
 fn reference(read: &Read, object: Option<&Value>) -> ObjectRef {
-    let read_version = object
-        .and_then(|object| object.get("apiVersion"))
-        .and_then(Value::as_str);
+    let read_version = object.and_then(|object| object.get("apiVersion")).and_then(Value::as_str);
     let preferred = || match (read.kind.group, read.kind.versions.first().copied().unwrap_or_default()) {
         ("", version) => version.to_owned(),
         (group, version) => format!("{group}/{version}"),
@@ -136,19 +126,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const WIDGET: Kind = Kind {
-        group: "example.dev",
-        versions: &["v2", "v1"],
-        kind: "Widget",
-        plural: "widgets",
-    };
+    const WIDGET: Kind = Kind { group: "example.dev", versions: &["v2", "v1"], kind: "Widget", plural: "widgets" };
 
     fn read(name: &str) -> Read {
-        Read {
-            kind: WIDGET,
-            namespace: Some("ns".into()),
-            name: name.into(),
-        }
+        Read { kind: WIDGET, namespace: Some("ns".into()), name: name.into() }
     }
 
     #[test]
@@ -159,14 +140,8 @@ mod tests {
         assert_eq!(inputs.value(&read("b"), "/spec/size").unwrap(), None);
         let recorded = inputs.recorded();
         assert_eq!(recorded.len(), 2);
-        assert_eq!(
-            recorded[0].target.api_version, "example.dev/v1",
-            "the version that was read"
-        );
-        assert_eq!(
-            recorded[1].target.api_version, "example.dev/v2",
-            "the preferred one of an absent object"
-        );
+        assert_eq!(recorded[0].target.api_version, "example.dev/v1", "the version that was read");
+        assert_eq!(recorded[1].target.api_version, "example.dev/v2", "the preferred one of an absent object");
         assert_eq!(inputs.version(&read("a")).unwrap(), "v1");
     }
 

@@ -91,11 +91,6 @@ pub fn parse_options<T: serde::de::DeserializeOwned>(
     key: &'static str,
     options: Option<&Value>,
 ) -> Result<T, OptionsError> {
-    let value = options
-        .cloned()
-        .unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-    serde_json::from_value(value).map_err(|error| OptionsError {
-        key,
-        problem: error.to_string(),
-    })
+    let value = options.cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    serde_json::from_value(value).map_err(|error| OptionsError { key, problem: error.to_string() })
 }

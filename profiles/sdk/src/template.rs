@@ -21,14 +21,8 @@ pub fn render(template: &'static str, text: &str, data: &impl Serialize) -> Resu
     handlebars.register_helper("json", Box::new(write_json));
     let yaml = handlebars
         .render_template(text, data)
-        .map_err(|error| DraftError::Template {
-            template,
-            problem: error.to_string(),
-        })?;
-    serde_saphyr::from_str(&yaml).map_err(|error| DraftError::Template {
-        template,
-        problem: error.to_string(),
-    })
+        .map_err(|error| DraftError::Template { template, problem: error.to_string() })?;
+    serde_saphyr::from_str(&yaml).map_err(|error| DraftError::Template { template, problem: error.to_string() })
 }
 
 fn write_json(

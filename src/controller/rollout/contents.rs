@@ -6,10 +6,8 @@
 use serde_json::Value;
 
 /// Lists of `spec.config` and the member that identifies their entries.
-const CONFIG_LISTS: [(&str, &str); 2] = [
-    ("/spec/config/storage/files", "path"),
-    ("/spec/config/systemd/units", "name"),
-];
+const CONFIG_LISTS: [(&str, &str); 2] =
+    [("/spec/config/storage/files", "path"), ("/spec/config/systemd/units", "name")];
 
 /// Whether everything that `object` asks for is in `rendered`: kernel arguments and extensions (kept with duplicates, in
 /// order, among others), files and units by their identity, and the scalars that win anywhere.
@@ -19,9 +17,7 @@ pub(super) fn holds(rendered: &Value, object: &Value) -> bool {
         .all(|path| is_subsequence(list(object, path), list(rendered, path)))
         && CONFIG_LISTS.iter().all(|(path, key)| {
             list(object, path).iter().all(|entry| {
-                let found = list(rendered, path)
-                    .iter()
-                    .find(|other| other.get(key) == entry.get(key));
+                let found = list(rendered, path).iter().find(|other| other.get(key) == entry.get(key));
                 found.is_some_and(|found| covers(found, entry))
             })
         })
@@ -39,17 +35,12 @@ pub(super) fn would_change(before: Option<&Value>, after: &Value, rendered: Opti
         return false;
     }
     // Kernel arguments and extensions are appended, duplicates included: another one is another content.
-    let appended = ["/kernelArguments", "/extensions"]
-        .iter()
-        .any(|path| list(&old, path) != list(&new, path));
+    let appended = ["/kernelArguments", "/extensions"].iter().any(|path| list(&old, path) != list(&new, path));
     appended || rendered.is_none_or(|rendered| !holds(rendered, after))
 }
 
 fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
-    object
-        .pointer(path)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+    object.pointer(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn is_subsequence(wanted: &[Value], all: &[Value]) -> bool {
@@ -68,9 +59,9 @@ fn scalar_holds(rendered: &Value, object: &Value, path: &str, default: &Value) -
 /// Whether `found` says everything that `wanted` says. Rendering adds defaults such as `overwrite: true`.
 fn covers(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => wanted
-            .iter()
-            .all(|(key, wanted)| found.get(key).is_some_and(|found| covers(found, wanted))),
+        (Value::Object(found), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, wanted)| found.get(key).is_some_and(|found| covers(found, wanted)))
+        }
         (found, wanted) => found == wanted,
     }
 }
@@ -89,10 +80,7 @@ mod tests {
         assert!(holds(&kargs(&["a", "psi=1", "b"]), &kargs(&["psi=1"])));
         assert!(!holds(&kargs(&["a"]), &kargs(&["psi=1"])));
         assert!(!holds(&kargs(&["psi=1"]), &kargs(&["psi=1", "psi=1"])));
-        assert!(
-            holds(&kargs(&["a"]), &json!({"spec": {}})),
-            "an empty object is held by all"
-        );
+        assert!(holds(&kargs(&["a"]), &json!({"spec": {}})), "an empty object is held by all");
     }
 
     #[test]
@@ -102,10 +90,7 @@ mod tests {
             file.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
             json!({"spec": {"config": {"storage": {"files": [file]}}}})
         };
-        assert!(holds(
-            &file("data:,1", json!({"overwrite": true})),
-            &file("data:,1", json!({}))
-        ));
+        assert!(holds(&file("data:,1", json!({"overwrite": true})), &file("data:,1", json!({}))));
         assert!(!holds(&file("data:,1", json!({})), &file("data:,2", json!({}))));
     }
 

@@ -29,45 +29,28 @@ pub(super) struct Pool {
 impl Pool {
     /// Reads a MachineConfigPool. What is absent is empty or zero, as in a pool that was just made.
     pub(super) fn read(object: &Value) -> Self {
-        let text = |path: &str| {
-            object
-                .pointer(path)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let number = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or_default();
         let count = |path: &str| u32::try_from(number(path)).unwrap_or_default();
         let list = |path: &str| object.pointer(path).and_then(Value::as_array).into_iter().flatten();
         let member = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let selector: Option<LabelSelector> = object
-            .pointer("/spec/machineConfigSelector")
-            .and_then(|found| serde_json::from_value(found.clone()).ok());
+        let selector: Option<LabelSelector> =
+            object.pointer("/spec/machineConfigSelector").and_then(|found| serde_json::from_value(found.clone()).ok());
         Self {
             name: text("/metadata/name"),
             selector: selector.and_then(|selector| selector.try_into().ok()),
-            paused: object
-                .pointer("/spec/paused")
-                .and_then(Value::as_bool)
-                .unwrap_or_default(),
+            paused: object.pointer("/spec/paused").and_then(Value::as_bool).unwrap_or_default(),
             generation: number("/metadata/generation"),
             observed_generation: number("/status/observedGeneration"),
             wanted: text("/spec/configuration/name"),
-            sources: list("/spec/configuration/source")
-                .map(|source| member(source, "name"))
-                .collect(),
+            sources: list("/spec/configuration/source").map(|source| member(source, "name")).collect(),
             present: text("/status/configuration/name"),
             machines: count("/status/machineCount"),
             updated: count("/status/updatedMachineCount"),
             ready: count("/status/readyMachineCount"),
             degraded: count("/status/degradedMachineCount"),
             conditions: list("/status/conditions")
-                .map(|found| {
-                    (
-                        member(found, "type"),
-                        (member(found, "status") == "True", member(found, "message")),
-                    )
-                })
+                .map(|found| (member(found, "type"), (member(found, "status") == "True", member(found, "message"))))
                 .collect(),
         }
     }
@@ -79,37 +62,18 @@ impl Pool {
 
     /// The message of the condition, if it is True.
     pub(super) fn holds(&self, condition: &str) -> Option<&str> {
-        self.conditions
-            .get(condition)
-            .filter(|(holds, _)| *holds)
-            .map(|(_, message)| message.as_str())
+        self.conditions.get(condition).filter(|(holds, _)| *holds).map(|(_, message)| message.as_str())
     }
 
     /// What a plan depends on.
     pub(super) fn resting(&self) -> String {
-        let Self {
-            name,
-            paused,
-            wanted,
-            machines,
-            ..
-        } = self;
-        format!(
-            "{name} {paused} {wanted} {machines} {}",
-            self.holds("Degraded").is_some()
-        )
+        let Self { name, paused, wanted, machines, .. } = self;
+        format!("{name} {paused} {wanted} {machines} {}", self.holds("Degraded").is_some())
     }
 
     /// What progress depends on.
     pub(super) fn rolling(&self) -> String {
-        let Self {
-            generation,
-            observed_generation,
-            present,
-            updated,
-            ready,
-            ..
-        } = self;
+        let Self { generation, observed_generation, present, updated, ready, .. } = self;
         format!(
             "{} {generation} {observed_generation} {present} {updated} {ready} {:?}",
             self.resting(),

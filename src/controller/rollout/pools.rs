@@ -39,21 +39,11 @@ impl MachineConfigPools {
 
 impl Rollouts for MachineConfigPools {
     fn watched(&self) -> Kind {
-        Kind {
-            group: GROUP,
-            versions: &["v1"],
-            kind: "MachineConfigPool",
-            plural: "machineconfigpools",
-        }
+        Kind { group: GROUP, versions: &["v1"], kind: "MachineConfigPool", plural: "machineconfigpools" }
     }
 
     fn learned(&self) -> Kind {
-        Kind {
-            group: GROUP,
-            versions: &["v1"],
-            kind: "MachineConfig",
-            plural: "machineconfigs",
-        }
+        Kind { group: GROUP, versions: &["v1"], kind: "MachineConfig", plural: "machineconfigs" }
     }
 
     fn concern(&self, target: &TargetRef) -> bool {
@@ -103,10 +93,7 @@ impl Rollouts for MachineConfigPools {
                 ));
             }
             if let Some(message) = pool.holds("Degraded") {
-                effect.notes.push(format!(
-                    "MachineConfigPool {} is degraded already: {message}.",
-                    pool.name
-                ));
+                effect.notes.push(format!("MachineConfigPool {} is degraded already: {message}.", pool.name));
             }
         }
         Ok(effect)
@@ -120,10 +107,7 @@ impl Rollouts for MachineConfigPools {
             return waiting("no MachineConfigPool selects it".to_owned(), false);
         }
         // The list of sources is read first: only a pool that names the object is worth reading the content for.
-        let name = object
-            .pointer("/metadata/name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let listed = |pool: &&Pool| pool.sources.contains(name);
         let unread: BTreeSet<_> = selecting
             .iter()
@@ -161,11 +145,7 @@ impl Rollouts for MachineConfigPools {
     fn fingerprint(&self, object: &Value, rolling: bool) -> String {
         let state = self.state();
         let pools = state.selecting(object);
-        pools
-            .iter()
-            .map(|pool| if rolling { pool.rolling() } else { pool.resting() })
-            .collect::<Vec<_>>()
-            .join("\n")
+        pools.iter().map(|pool| if rolling { pool.rolling() } else { pool.resting() }).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -198,16 +178,10 @@ fn unfinished(pool: &Pool, held: bool) -> Option<(String, bool)> {
     }
     let progress = format!("{} of {} machines are updated", pool.updated, pool.machines);
     if pool.paused {
-        return Some((
-            format!("MachineConfigPool {name} is paused ({progress}): unpause it to go on"),
-            true,
-        ));
+        return Some((format!("MachineConfigPool {name} is paused ({progress}): unpause it to go on"), true));
     }
     match pool.holds("NodeDegraded") {
-        Some(message) => done(format!(
-            "is degraded on {} machines ({progress}): {message}",
-            pool.degraded
-        )),
+        Some(message) => done(format!("is degraded on {} machines ({progress}): {message}", pool.degraded)),
         None => done(format!("is rolling it out: {progress}")),
     }
 }
@@ -222,12 +196,6 @@ fn content(object: &Value) -> String {
 }
 
 fn labels(object: &Value) -> BTreeMap<String, String> {
-    let labels = object
-        .pointer("/metadata/labels")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
-    labels
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect()
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }

@@ -1,0 +1,1 @@
+//! The invariants of docs/ARCHITECTURE.md that the compiler does not hold.
