@@ -69,7 +69,8 @@ pub(super) async fn world(
             "Profile {config} is not known to this version of the operator. Install a version that has it, or delete this object."
         )));
     };
-    let planner = match profile.configure(wanted.options.as_ref()) {
+    let options = wanted.options.as_ref().and_then(|options| options.get(profile.about().options_key));
+    let planner = match profile.configure(options) {
         Ok(planner) => planner,
         Err(error) => return Ok(World::Invalid(error.to_string())),
     };
@@ -78,7 +79,15 @@ pub(super) async fn world(
     {
         return Ok(World::Rollouts(rollouts));
     }
-    let look = Look { ctx, config, profile, wanted, status, all: causes.objects || memory.drafted.is_none(), read: Mutex::default() };
+    let look = Look {
+        ctx,
+        config,
+        profile,
+        wanted,
+        status,
+        all: causes.objects || memory.drafted.is_none(),
+        read: Mutex::default(),
+    };
     let drafted = match memory.drafted.clone().filter(|known| !look.all && known.generation == wanted.generation) {
         Some(drafted) => drafted,
         None => match look.draft(planner.as_ref()).await? {
@@ -238,10 +247,12 @@ impl Look<'_> {
         if let Some(read) = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(&subject) {
             return Ok(read.clone());
         }
-        let object = self.ctx.cluster.get(kind, namespace, name).await.map_err(|source| GatherError::Object {
-            object: format!("{} {name}", kind.resource.kind),
-            source,
-        })?;
+        let object = self
+            .ctx
+            .cluster
+            .get(kind, namespace, name)
+            .await
+            .map_err(|source| GatherError::Object { object: format!("{} {name}", kind.resource.kind), source })?;
         self.ctx.triggers.seen(self.config, subject.clone(), object.as_ref().and_then(version));
         self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(subject, object.clone());
         Ok(object)

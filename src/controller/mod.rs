@@ -18,11 +18,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::channel::mpsc::unbounded;
 use kube::Client;
+use kube::ResourceExt;
 use kube::api::Api;
 use kube::core::DeserializeGuard;
+use kube::runtime::WatchStreamExt;
 use kube::runtime::controller::{Config, Controller, Error};
-use kube::runtime::watcher;
+use kube::runtime::reflector::{self, ObjectRef, reflector};
+use kube::runtime::watcher::{self, Event, watcher};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::VirtPlatformConfig;
@@ -94,34 +98,42 @@ pub async fn run(client: Client, version: &'static str, stop: CancellationToken)
         version,
     });
     let crds = ctx.watches.follow_crds(gather::declared_crds(ctx.rollouts.watched()));
-    let controller = Controller::new(configs, watcher::Config::default())
+
+    // The events themselves are needed too: the controller tells of no deletion.
+    let (store, writer) = reflector::store();
+    let (gone, deletions) = unbounded();
+    let events = reflector(writer, watcher(configs, watcher::Config::default())).default_backoff();
+    let events = events.inspect(move |event| {
+        let deleted = match event {
+            Ok(Event::Delete(config)) => Some(config.name_any()),
+            Ok(Event::InitDone) => None,
+            Ok(Event::Apply(_) | Event::Init | Event::InitApply(_)) | Err(_) => return,
+        };
+        // The receiver ends with the process.
+        let _ = gone.unbounded_send(deleted);
+    });
+    let advertising = deletions.for_each(|deleted| {
+        if let Some(name) = deleted {
+            ctx.forget(&name);
+        }
+        advertise_until_done(&ctx, |name| store.get(&ObjectRef::new(name)).is_some())
+    });
+    let controller = Controller::for_stream(events.applied_objects(), store.clone())
         .with_config(Config::default().concurrency(2))
         .reconcile_all_on(woken)
         .graceful_shutdown_on(stop.clone().cancelled_owned());
-    let store = controller.store();
-    let advertise = async {
-        // The store fails only if its writer is gone, and then everything ends.
-        if store.wait_until_ready().await.is_ok() {
-            advertise_until_done(&ctx, |name| store.get(&kube::runtime::reflector::ObjectRef::new(name)).is_some())
-                .await;
-        }
-        std::future::pending::<()>().await;
-    };
     let reconciles = controller.run(reconcile::reconcile, |_, never, _| match *never {}, ctx.clone());
     let reconciles = reconciles.for_each(|result| async {
         match result {
             Ok(_) => {}
-            Err(Error::ObjectNotFound(object)) => {
-                ctx.forget(&object.name);
-                advertise_until_done(&ctx, |name| name != object.name).await;
-            }
+            Err(Error::ObjectNotFound(object)) => tracing::debug!(%object, "gone before it was looked at"),
             Err(Error::QueueError(error)) => tracing::warn!(%error, "the watch of configurations was interrupted"),
             Err(error) => tracing::error!(%error, "the controller failed"),
         }
     });
     tokio::select! {
         () = reconciles => {}
-        () = advertise => {}
+        () = advertising => {}
         () = crds => {}
     }
     ctx.watches.close();

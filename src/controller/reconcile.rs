@@ -28,6 +28,8 @@ use crate::registry;
 const BUDGET: Duration = Duration::from_secs(60);
 /// A settled configuration is looked at this often without any event.
 const RESYNC: Duration = Duration::from_secs(6 * 3600);
+/// What blocks an item may go without an event, as a right that is granted or a quota that is raised.
+const BLOCKED: Duration = Duration::from_secs(120);
 /// How soon to look again for a kind whose CRD exists but is not served yet.
 const SOON: Duration = Duration::from_millis(500);
 
@@ -200,6 +202,7 @@ fn when(ctx: &Context, decision: &Decision, now: jiff::Timestamp, name: &str) ->
             LookAgain::At(at) => at.duration_since(now).try_into().unwrap_or(Duration::ZERO),
         },
         Decision::AwaitPrerequisites(_) if ctx.is_coming(name) => SOON,
+        Decision::Publish(publication) if publication.reason == reason::BLOCKED => BLOCKED,
         Decision::Fail(_)
         | Decision::AwaitPrerequisites(_)
         | Decision::Leave

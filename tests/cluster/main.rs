@@ -1,6 +1,13 @@
 //! The operator against a real API server. One binary, one module a subject: each binary would link everything again.
 
-#![expect(missing_docs, reason = "tests are named as sentences")]
-
+mod approval;
+mod bad_input;
+mod cli;
+mod crash;
+mod execution;
 mod fixture;
+mod outage;
+mod prerequisites;
+mod releases;
+mod schema;
 mod story;

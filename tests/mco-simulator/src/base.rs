@@ -17,10 +17,7 @@ use crate::kubelet::{ignition_file, kubelet_conf, template};
 pub fn machine_configs(role: &str, padding: usize) -> Vec<MachineConfig> {
     let mut gates = template(role);
     gates["featureGates"] = json!({"ServiceAccountTokenNodeBinding": true});
-    let mut files = vec![ignition_file(
-        "/etc/containers/registries.conf",
-        "unqualified-search-registries = []\n",
-    )];
+    let mut files = vec![ignition_file("/etc/containers/registries.conf", "unqualified-search-registries = []\n")];
     if padding > 0 {
         files.push(json!({"path": "/usr/local/share/filler", "mode": 420,
             "contents": {"source": format!("data:,{}", "x".repeat(padding))}}));
@@ -118,11 +115,7 @@ mod tests {
             let configs = machine_configs(role, 150_000);
             let spec = render(role, &configs.iter().collect::<Vec<_>>()).expect("renders").spec;
             assert_eq!(spec.kernel_arguments.as_deref().map(<[String]>::len), Some(2));
-            assert_eq!(
-                spec.config["storage"]["files"].as_array().map(Vec::len),
-                Some(3),
-                "kubelet.conf only once"
-            );
+            assert_eq!(spec.config["storage"]["files"].as_array().map(Vec::len), Some(3), "kubelet.conf only once");
             assert!(serde_json::to_string(&spec).is_ok_and(|text| text.len() > 150_000));
         }
     }

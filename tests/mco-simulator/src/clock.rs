@@ -5,10 +5,7 @@
 
 /// Now, in whole seconds, as the API writes times.
 pub(crate) fn timestamp() -> String {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "lastTransitionTime is wall-clock time; nothing is decided by it"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "lastTransitionTime is wall-clock time; nothing is decided by it")]
     let now = jiff::Timestamp::now();
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -118,23 +118,13 @@ impl Controllers {
     }
 
     fn queues(&self) -> [&Queue; 5] {
-        [
-            &self.node_queue,
-            &self.render_queue,
-            &self.kubelet_queue,
-            &self.drain_queue,
-            &self.daemon_queue,
-        ]
+        [&self.node_queue, &self.render_queue, &self.kubelet_queue, &self.drain_queue, &self.daemon_queue]
     }
 
     /// Nothing is due before the first lists are complete.
     fn next_due(&self) -> Option<Instant> {
         let synced = self.configs.is_synced() && self.pools.is_synced() && self.nodes.is_synced();
-        self.queues()
-            .into_iter()
-            .filter_map(Queue::next)
-            .min()
-            .filter(|_| synced)
+        self.queues().into_iter().filter_map(Queue::next).min().filter(|_| synced)
     }
 
     /// Does everything that is due. Of two things due at once the node controller's comes first: a render of the same
@@ -209,17 +199,10 @@ impl Controllers {
     }
 
     fn pools_of_config(&self, config: &MachineConfig) -> Vec<String> {
-        let owner = config
-            .owner_references()
-            .iter()
-            .find(|owner| owner.controller == Some(true));
-        let pool = owner
-            .filter(|owner| owner.kind == "MachineConfigPool")
-            .and_then(|owner| {
-                self.pools
-                    .get(&owner.name)
-                    .filter(|pool| pool.metadata.uid.as_ref() == Some(&owner.uid))
-            });
+        let owner = config.owner_references().iter().find(|owner| owner.controller == Some(true));
+        let pool = owner.filter(|owner| owner.kind == "MachineConfigPool").and_then(|owner| {
+            self.pools.get(&owner.name).filter(|pool| pool.metadata.uid.as_ref() == Some(&owner.uid))
+        });
         if let Some(pool) = pool {
             return vec![pool.name_any()];
         }
@@ -230,21 +213,13 @@ impl Controllers {
 
     fn node_changed(&mut self, change: &Change<Node>, now: Instant) {
         let pools_of = |node: Option<&Arc<Node>>| -> Vec<String> {
-            node.map(|node| {
-                node::pools_of(node, self.pools.all())
-                    .into_iter()
-                    .map(ResourceExt::name_any)
-                    .collect()
-            })
-            .unwrap_or_default()
+            node.map(|node| node::pools_of(node, self.pools.all()).into_iter().map(ResourceExt::name_any).collect())
+                .unwrap_or_default()
         };
         let (before, after) = (pools_of(change.old.as_ref()), pools_of(change.new.as_ref()));
         let concerned: BTreeSet<String> = match (&change.old, &change.new) {
             (Some(old), Some(new)) if node::is_news(old, new) => {
-                let left = before
-                    .into_iter()
-                    .take(1)
-                    .filter(|old| after.first().is_some_and(|new| new != old));
+                let left = before.into_iter().take(1).filter(|old| after.first().is_some_and(|new| new != old));
                 left.chain(after.iter().cloned()).collect()
             }
             (Some(_), Some(_)) => BTreeSet::new(),
@@ -279,13 +254,8 @@ impl Controllers {
         daemon::next_step(
             node,
             &daemon::Surroundings {
-                pool_target: pools
-                    .first()
-                    .map(|pool| pool.spec.configuration.name.clone())
-                    .unwrap_or_default(),
-                same_content: current
-                    .zip(desired)
-                    .is_some_and(|(current, desired)| current.spec == desired.spec),
+                pool_target: pools.first().map(|pool| pool.spec.configuration.name.clone()).unwrap_or_default(),
+                same_content: current.zip(desired).is_some_and(|(current, desired)| current.spec == desired.spec),
                 fault: faults.get(&node.name_any()).cloned(),
             },
         )
@@ -297,10 +267,7 @@ impl Controllers {
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
     {
         let api: Api<K> = Api::all(self.client.clone());
-        let params = PatchParams {
-            field_manager: Some(manager.to_owned()),
-            ..PatchParams::default()
-        };
+        let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
         match part {
             Part::Object => api.patch(name, &params, &Patch::Merge(body)).await?,
             Part::Status => api.patch_status(name, &params, &Patch::Merge(body)).await?,
@@ -325,10 +292,7 @@ async fn each<'a>(
     keys: Vec<String>,
     sync: impl Fn(String) -> futures::future::BoxFuture<'a, Result<(), SyncError>>,
 ) -> Vec<(String, Result<(), SyncError>)> {
-    stream::iter(keys)
-        .then(|key| sync(key.clone()).map(|result| (key, result)))
-        .collect()
-        .await
+    stream::iter(keys).then(|key| sync(key.clone()).map(|result| (key, result))).collect().await
 }
 
 fn settle(queue: &mut Queue, pace: Pace, controller: &str, key: &str, result: Result<(), SyncError>) {
@@ -346,9 +310,7 @@ fn watch_all(client: &Client) -> BoxStream<'static, Seen> {
         watch(client.clone()).map(|event| Seen::Config(Box::new(event))).boxed(),
         watch(client.clone()).map(|event| Seen::Pool(Box::new(event))).boxed(),
         watch(client.clone()).map(|event| Seen::Node(Box::new(event))).boxed(),
-        watch(client.clone())
-            .map(|event| Seen::Kubelet(Box::new(event)))
-            .boxed(),
+        watch(client.clone()).map(|event| Seen::Kubelet(Box::new(event))).boxed(),
     ];
     stream::select_all(streams).boxed()
 }

@@ -129,36 +129,11 @@ mod tests {
         for (name, annotations, step, drain) in [
             ("has what it was told", settled("old", "old"), None, None),
             ("told", settled("old", "new"), Some(Step::Start(new())), None),
-            (
-                "waits for the drain",
-                working("drain-new", "uncordon-old", ""),
-                None,
-                Some(Drain::Cordon),
-            ),
-            (
-                "drained",
-                working("drain-new", "drain-new", ""),
-                Some(Step::Reboot),
-                None,
-            ),
-            (
-                "reboots",
-                working("drain-new", "drain-new", REBOOTING),
-                Some(Step::ComeBack(new())),
-                None,
-            ),
-            (
-                "waits to be uncordoned",
-                working("uncordon-new", "drain-new", ""),
-                None,
-                Some(Drain::Uncordon),
-            ),
-            (
-                "uncordoned",
-                working("uncordon-new", "uncordon-new", ""),
-                Some(Step::Finish(new())),
-                None,
-            ),
+            ("waits for the drain", working("drain-new", "uncordon-old", ""), None, Some(Drain::Cordon)),
+            ("drained", working("drain-new", "drain-new", ""), Some(Step::Reboot), None),
+            ("reboots", working("drain-new", "drain-new", REBOOTING), Some(Step::ComeBack(new())), None),
+            ("waits to be uncordoned", working("uncordon-new", "drain-new", ""), None, Some(Drain::Uncordon)),
+            ("uncordoned", working("uncordon-new", "uncordon-new", ""), Some(Step::Finish(new())), None),
         ] {
             let node = node(annotations);
             assert_eq!(next_step(&node, &Surroundings::default()), step, "{name}");
@@ -168,28 +143,17 @@ mod tests {
 
     #[test]
     fn a_started_update_is_finished_before_a_newer_one() {
-        let node = node(
-            json!({CURRENT_CONFIG: "old", DESIRED_CONFIG: "newer", STATE: STATE_WORKING,
-            DESIRED_DRAIN: "uncordon-new", APPLIED_DRAIN: "uncordon-new"}),
-        );
-        assert_eq!(
-            next_step(&node, &Surroundings::default()),
-            Some(Step::Finish("new".to_owned()))
-        );
+        let node = node(json!({CURRENT_CONFIG: "old", DESIRED_CONFIG: "newer", STATE: STATE_WORKING,
+            DESIRED_DRAIN: "uncordon-new", APPLIED_DRAIN: "uncordon-new"}));
+        assert_eq!(next_step(&node, &Surroundings::default()), Some(Step::Finish("new".to_owned())));
     }
 
     #[test]
     fn a_fault_shows_after_the_drain_and_lasts_until_repaired() {
-        let mut around = Surroundings {
-            fault: Some("no space".to_owned()),
-            ..Surroundings::default()
-        };
+        let mut around = Surroundings { fault: Some("no space".to_owned()), ..Surroundings::default() };
         let drained = json!({CURRENT_CONFIG: "old", DESIRED_CONFIG: "new", STATE: STATE_WORKING,
             DESIRED_DRAIN: "drain-new", APPLIED_DRAIN: "drain-new"});
-        assert_eq!(
-            next_step(&node(drained.clone()), &around),
-            Some(Step::Fail("no space".to_owned()))
-        );
+        assert_eq!(next_step(&node(drained.clone()), &around), Some(Step::Fail("no space".to_owned())));
         let mut failed = drained;
         failed[STATE] = json!(STATE_DEGRADED);
         assert_eq!(next_step(&node(failed.clone()), &around), None);
@@ -199,24 +163,10 @@ mod tests {
 
     #[test]
     fn a_new_machine_joins_and_equal_content_needs_no_reboot() {
-        let around = Surroundings {
-            pool_target: "target".to_owned(),
-            same_content: true,
-            fault: None,
-        };
-        assert_eq!(
-            next_step(&node(json!({})), &around),
-            Some(Step::Join("target".to_owned()))
-        );
-        assert_eq!(
-            next_step(&node(json!({})), &Surroundings::default()),
-            None,
-            "its pool is not rendered yet"
-        );
+        let around = Surroundings { pool_target: "target".to_owned(), same_content: true, fault: None };
+        assert_eq!(next_step(&node(json!({})), &around), Some(Step::Join("target".to_owned())));
+        assert_eq!(next_step(&node(json!({})), &Surroundings::default()), None, "its pool is not rendered yet");
         let told = json!({CURRENT_CONFIG: "rendered-worker-1", DESIRED_CONFIG: "rendered-infra-1", STATE: STATE_DONE});
-        assert_eq!(
-            next_step(&node(told), &around),
-            Some(Step::Finish("rendered-infra-1".to_owned()))
-        );
+        assert_eq!(next_step(&node(told), &around), Some(Step::Finish("rendered-infra-1".to_owned())));
     }
 }

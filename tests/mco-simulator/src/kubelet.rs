@@ -45,10 +45,7 @@ pub(crate) fn template(role: &str) -> Value {
 /// An Ignition file with this text.
 pub(crate) fn ignition_file(path: &str, text: &str) -> Value {
     let encoded = serde_json::to_value(ByteString(text.as_bytes().to_vec())).unwrap_or_default();
-    let source = format!(
-        "data:text/plain;charset=utf-8;base64,{}",
-        encoded.as_str().unwrap_or_default()
-    );
+    let source = format!("data:text/plain;charset=utf-8;base64,{}", encoded.as_str().unwrap_or_default());
     json!({"path": path, "mode": 420, "overwrite": true, "contents": {"source": source}})
 }
 
@@ -67,9 +64,7 @@ pub(crate) fn refusal(spec: &KubeletConfigSpec) -> Option<String> {
         if let Some(value) = config.pointer(pointer).filter(|value| !is_unset(value)) {
             let field = pointer.trim_start_matches('/').replace('/', ".");
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            return Some(format!(
-                "KubeletConfiguration: {field} is not allowed to be set, but contains: {value}"
-            ));
+            return Some(format!("KubeletConfiguration: {field} is not allowed to be set, but contains: {value}"));
         }
     }
     let reserved = config.get("systemReserved").is_some_and(|reserved| !is_unset(reserved));
@@ -109,20 +104,14 @@ pub(crate) fn suffix(
     if let Some(known) = config.annotations().get(NAME_SUFFIX) {
         return Ok(known.clone());
     }
-    let others = all
-        .iter()
-        .filter(|other| other.name_any() != config.name_any() && is_for(other, pool.labels()));
-    let taken = others
-        .filter_map(|other| other.annotations().get(NAME_SUFFIX))
-        .map(|text| text.parse().unwrap_or(0));
+    let others = all.iter().filter(|other| other.name_any() != config.name_any() && is_for(other, pool.labels()));
+    let taken = others.filter_map(|other| other.annotations().get(NAME_SUFFIX)).map(|text| text.parse().unwrap_or(0));
     match taken.max() {
         None => Ok(String::new()),
         Some(number) if number < MAX_SUFFIX => Ok((number + 1).to_string()),
-        Some(_) => Err(
-            "max number of supported kubelet config (10) has been reached. Please delete old kubelet \
+        Some(_) => Err("max number of supported kubelet config (10) has been reached. Please delete old kubelet \
                         configs before retrying"
-                .to_owned(),
-        ),
+            .to_owned()),
     }
 }
 
@@ -140,26 +129,12 @@ pub(crate) fn generate(config: &KubeletConfig, pool: &str, suffix: &str) -> Mach
     let mut files = vec![kubelet_conf(&content)];
     if let Some(level) = config.spec.log_level {
         let text = format!("[Service]\nEnvironment=\"KUBELET_LOG_LEVEL={level}\"\n");
-        files.push(ignition_file(
-            "/etc/systemd/system/kubelet.service.d/20-logging.conf",
-            &text,
-        ));
+        files.push(ignition_file("/etc/systemd/system/kubelet.service.d/20-logging.conf", &text));
     }
     if let Some(auto) = config.spec.auto_sizing_reserved {
-        files.push(ignition_file(
-            "/etc/node-sizing-enabled.env",
-            &format!("NODE_SIZING_ENABLED={auto}\n"),
-        ));
-    } else if config
-        .spec
-        .kubelet_config
-        .get("systemReserved")
-        .is_some_and(|reserved| !is_unset(reserved))
-    {
-        files.push(ignition_file(
-            "/etc/node-sizing-enabled.env",
-            "NODE_SIZING_ENABLED=false\n",
-        ));
+        files.push(ignition_file("/etc/node-sizing-enabled.env", &format!("NODE_SIZING_ENABLED={auto}\n")));
+    } else if config.spec.kubelet_config.get("systemReserved").is_some_and(|reserved| !is_unset(reserved)) {
+        files.push(ignition_file("/etc/node-sizing-enabled.env", "NODE_SIZING_ENABLED=false\n"));
     }
     let spec = crate::api::MachineConfigSpec {
         config: json!({"ignition": {"version": "3.5.0"}, "storage": {"files": files}}),
@@ -194,10 +169,7 @@ pub(crate) fn is_settled(config: &KubeletConfig) -> bool {
     let observed = config.status.as_ref().and_then(|status| status.observed_generation);
     config.metadata.deletion_timestamp.is_none()
         && observed.is_some_and(|observed| Some(observed) >= config.metadata.generation)
-        && config
-            .status
-            .as_ref()
-            .is_some_and(|status| !status.conditions.is_empty())
+        && config.status.as_ref().is_some_and(|status| !status.conditions.is_empty())
 }
 
 /// Why nothing is rendered for a pool with these labels: a KubeletConfig that selects it is not a success.
@@ -209,20 +181,12 @@ pub(crate) fn blocker<'a>(configs: impl Iterator<Item = &'a KubeletConfig>, pool
     configs
         .filter(|config| is_for(config, pool_labels))
         .find(|config| !is_success(config))
-        .map(|config| {
-            format!(
-                "KubeletConfig {} is not a success for its generation",
-                config.name_any()
-            )
-        })
+        .map(|config| format!("KubeletConfig {} is not a success for its generation", config.name_any()))
 }
 
 /// The status after a sync: an `Accepted` entry, and the old-style condition last.
 pub(crate) fn outcome(config: &KubeletConfig, error: Option<&str>, now: &str) -> KubeletConfigStatus {
-    let before = config
-        .status
-        .as_ref()
-        .map_or(&[][..], |status| status.conditions.as_slice());
+    let before = config.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
     let message = error.map_or_else(|| "Success".to_owned(), |error| format!("Error: {error}"));
     let condition = |kind: &str, is_true: bool| {
         let known = before.iter().rev().find(|old| old.kind == kind);
@@ -243,10 +207,7 @@ pub(crate) fn outcome(config: &KubeletConfig, error: Option<&str>, now: &str) ->
     }
     conditions.drain(..conditions.len().saturating_sub(MAX_ACCEPTED));
     conditions.push(condition(if error.is_none() { "Success" } else { "Failure" }, true));
-    KubeletConfigStatus {
-        observed_generation: config.metadata.generation,
-        conditions,
-    }
+    KubeletConfigStatus { observed_generation: config.metadata.generation, conditions }
 }
 
 #[cfg(test)]

@@ -21,11 +21,7 @@ fn worker() -> MachineConfigPool {
 }
 
 fn kinds(status: &KubeletConfigStatus) -> Vec<String> {
-    status
-        .conditions
-        .iter()
-        .map(|condition| format!("{}={}", condition.kind, condition.status))
-        .collect()
+    status.conditions.iter().map(|condition| format!("{}={}", condition.kind, condition.status)).collect()
 }
 
 #[test]
@@ -36,16 +32,10 @@ fn forbidden_fields_are_refused_and_empty_ones_are_not() {
         ("clusterDomain", json!({"kubeletConfig": {"clusterDomain": "x"}})),
         ("featureGates", json!({"kubeletConfig": {"featureGates": {"A": true}}})),
         ("failSwapOn", json!({"kubeletConfig": {"failSwapOn": false}})),
-        (
-            "memorySwap.swapBehavior",
-            json!({"kubeletConfig": {"memorySwap": {"swapBehavior": "LimitedSwap"}}}),
-        ),
+        ("memorySwap.swapBehavior", json!({"kubeletConfig": {"memorySwap": {"swapBehavior": "LimitedSwap"}}})),
         ("staticPodPath", json!({"kubeletConfig": {"staticPodPath": "/x"}})),
         ("LogLevel", json!({"logLevel": 11})),
-        (
-            "autoSizingReserved",
-            json!({"autoSizingReserved": true, "kubeletConfig": {"systemReserved": {"cpu": "1"}}}),
-        ),
+        ("autoSizingReserved", json!({"autoSizingReserved": true, "kubeletConfig": {"systemReserved": {"cpu": "1"}}})),
     ] {
         let message = refusal(&config("k", spec).spec).unwrap_or_default();
         assert!(message.contains(name), "{name}: {message}");
@@ -57,53 +47,32 @@ fn forbidden_fields_are_refused_and_empty_ones_are_not() {
 
 #[test]
 fn the_generated_file_is_the_whole_file() {
-    let generated = generate(
-        &config("k", json!({"kubeletConfig": {"podPidsLimit": 8192}})),
-        "worker",
-        "",
-    );
+    let generated = generate(&config("k", json!({"kubeletConfig": {"podPidsLimit": 8192}})), "worker", "");
     let mut content = template("worker");
     content["podPidsLimit"] = json!(8192);
-    assert_eq!(
-        generated.spec.config["storage"]["files"],
-        json!([kubelet_conf(&content)])
-    );
+    assert_eq!(generated.spec.config["storage"]["files"], json!([kubelet_conf(&content)]));
     assert_eq!(generated.name_any(), "99-worker-generated-kubelet");
     assert_eq!(generated.labels()[ROLE_LABEL], "worker");
     assert_eq!(generated.owner_references()[0].controller, Some(true));
     let more = json!({"logLevel": 4, "autoSizingReserved": true});
-    let files = generate(&config("k", more), "worker", "1").spec.config["storage"]["files"]
-        .as_array()
-        .map(Vec::len);
+    let files = generate(&config("k", more), "worker", "1").spec.config["storage"]["files"].as_array().map(Vec::len);
     assert_eq!(files, Some(3), "logLevel and autoSizingReserved have a file each");
-    assert_eq!(
-        (&template("worker")["failSwapOn"], &template("master")["failSwapOn"]),
-        (&json!(false), &json!(true))
-    );
+    assert_eq!((&template("worker")["failSwapOn"], &template("master")["failSwapOn"]), (&json!(false), &json!(true)));
 }
 
 #[test]
 fn numbers_grow_and_end_at_nine() {
     let numbered = |name: &str, suffix: &str| {
         let mut config = config(name, json!({}));
-        config
-            .annotations_mut()
-            .insert(NAME_SUFFIX.to_owned(), suffix.to_owned());
+        config.annotations_mut().insert(NAME_SUFFIX.to_owned(), suffix.to_owned());
         config
     };
     let (new, pool) = (config("new", json!({})), worker());
     assert_eq!(suffix(&new, &[&new], &pool), Ok(String::new()));
     assert_eq!(suffix(&new, &[&numbered("a", "")], &pool), Ok("1".to_owned()));
-    assert_eq!(
-        suffix(&new, &[&numbered("a", ""), &numbered("b", "4")], &pool),
-        Ok("5".to_owned())
-    );
+    assert_eq!(suffix(&new, &[&numbered("a", ""), &numbered("b", "4")], &pool), Ok("5".to_owned()));
     assert!(suffix(&new, &[&numbered("a", "9")], &pool).is_err());
-    assert_eq!(
-        suffix(&numbered("new", "3"), &[&numbered("a", "9")], &pool),
-        Ok("3".to_owned()),
-        "keeps its own"
-    );
+    assert_eq!(suffix(&numbered("new", "3"), &[&numbered("a", "9")], &pool), Ok("3".to_owned()), "keeps its own");
     assert_eq!(generated_name("worker", "1"), "99-worker-generated-kubelet-1");
 }
 
@@ -123,10 +92,7 @@ fn conditions_keep_three_verdicts_and_end_with_the_old_style() {
     assert_eq!(kinds(&refused), ["Accepted=True", "Accepted=False", "Failure=True"]);
     assert_eq!(refused.conditions[2].message, "Error: no");
     sync(None, "4");
-    assert_eq!(
-        kinds(&sync(Some("no"), "5")),
-        ["Accepted=False", "Accepted=True", "Accepted=False", "Failure=True"]
-    );
+    assert_eq!(kinds(&sync(Some("no"), "5")), ["Accepted=False", "Accepted=True", "Accepted=False", "Failure=True"]);
 }
 
 #[test]
@@ -140,9 +106,5 @@ fn only_a_success_for_this_generation_does_not_block() {
     assert!(blocker([&config].into_iter(), &labels).is_some(), "edited");
     config.status = Some(outcome(&config, Some("no"), "2"));
     assert!(blocker([&config].into_iter(), &labels).is_some(), "refused");
-    assert_eq!(
-        blocker([&config].into_iter(), &Labels::new()),
-        None,
-        "selects another pool"
-    );
+    assert_eq!(blocker([&config].into_iter(), &Labels::new()), None, "selects another pool");
 }

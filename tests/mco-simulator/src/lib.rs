@@ -47,10 +47,7 @@ pub struct Settings {
 impl Default for Settings {
     /// As observed, with small objects.
     fn default() -> Self {
-        Settings {
-            speed: 1.0,
-            rendered_padding: 0,
-        }
+        Settings { speed: 1.0, rendered_padding: 0 }
     }
 }
 
@@ -74,12 +71,7 @@ impl Simulator {
         let pace = queue::Pace::new(settings.speed);
         let controllers = controllers::Controllers::new(client, pace, faults.clone());
         let task = tokio::spawn(controllers.run(stop.clone(), poked));
-        Simulator {
-            stop: stop.drop_guard(),
-            task,
-            faults,
-            pokes,
-        }
+        Simulator { stop: stop.drop_guard(), task, faults, pokes }
     }
 
     /// Ends the simulation, and returns when its last write is done.

@@ -38,11 +38,7 @@ pub(crate) struct Change<K> {
 
 impl<K> Default for Mirror<K> {
     fn default() -> Self {
-        Mirror {
-            objects: BTreeMap::new(),
-            listing: None,
-            synced: false,
-        }
+        Mirror { objects: BTreeMap::new(), listing: None, synced: false }
     }
 }
 
@@ -78,12 +74,7 @@ impl<K: ResourceExt> Mirror<K> {
             Event::InitDone => {
                 self.synced = true;
                 let listed = self.listing.take().unwrap_or_default();
-                let gone: Vec<String> = self
-                    .objects
-                    .keys()
-                    .filter(|name| !listed.contains(*name))
-                    .cloned()
-                    .collect();
+                let gone: Vec<String> = self.objects.keys().filter(|name| !listed.contains(*name)).cloned().collect();
                 gone.iter().filter_map(|name| self.remove(name)).collect()
             }
             Event::Apply(object) => self.put(object).into_iter().collect(),
@@ -94,17 +85,12 @@ impl<K: ResourceExt> Mirror<K> {
     fn put(&mut self, object: K) -> Option<Change<K>> {
         let new = Arc::new(object);
         let old = self.objects.insert(new.name_any(), Arc::clone(&new));
-        let known = old
-            .as_ref()
-            .is_some_and(|old| old.resource_version() == new.resource_version());
+        let known = old.as_ref().is_some_and(|old| old.resource_version() == new.resource_version());
         (!known).then_some(Change { old, new: Some(new) })
     }
 
     fn remove(&mut self, name: &str) -> Option<Change<K>> {
-        self.objects.remove(name).map(|old| Change {
-            old: Some(old),
-            new: None,
-        })
+        self.objects.remove(name).map(|old| Change { old: Some(old), new: None })
     }
 }
 
@@ -118,13 +104,9 @@ where
         let api = api.clone();
         move |()| {
             let events = watch_objects(api.clone(), watcher::Config::default()).default_backoff();
-            events
-                .modify(|object| object.managed_fields_mut().clear())
-                .filter_map(|event| async {
-                    event
-                        .inspect_err(|error| tracing::debug!(kind = %K::kind(&()), %error, "watch interrupted"))
-                        .ok()
-                })
+            events.modify(|object| object.managed_fields_mut().clear()).filter_map(|event| async {
+                event.inspect_err(|error| tracing::debug!(kind = %K::kind(&()), %error, "watch interrupted")).ok()
+            })
         }
     };
     stream::once(wait_until_served(api)).flat_map(events).boxed()
@@ -155,20 +137,13 @@ mod tests {
     fn a_second_list_tells_only_what_changed_meanwhile() {
         let mut mirror = Mirror::default();
         let mut changes = 0;
-        for event in [
-            Event::Init,
-            Event::InitApply(node("a", "1")),
-            Event::InitApply(node("b", "2")),
-            Event::InitDone,
-        ] {
+        for event in [Event::Init, Event::InitApply(node("a", "1")), Event::InitApply(node("b", "2")), Event::InitDone]
+        {
             changes += mirror.take(event).len();
         }
         assert_eq!((changes, mirror.is_synced()), (2, true));
         mirror.take(Event::Init);
-        assert!(
-            mirror.take(Event::InitApply(node("a", "1"))).is_empty(),
-            "known already"
-        );
+        assert!(mirror.take(Event::InitApply(node("a", "1"))).is_empty(), "known already");
         let gone = mirror.take(Event::InitDone);
         assert_eq!(gone.len(), 1);
         assert!(gone[0].new.is_none() && mirror.get("b").is_none());

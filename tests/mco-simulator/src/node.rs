@@ -17,11 +17,7 @@ use crate::select;
 
 /// An annotation of a machine, empty when missing.
 pub(crate) fn annotation<'a>(node: &'a Node, key: &str) -> &'a str {
-    node.metadata
-        .annotations
-        .as_ref()
-        .and_then(|all| all.get(key))
-        .map_or("", String::as_str)
+    node.metadata.annotations.as_ref().and_then(|all| all.get(key)).map_or("", String::as_str)
 }
 
 /// Whether the machine is cordoned.
@@ -31,11 +27,7 @@ pub(crate) fn is_cordoned(node: &Node) -> bool {
 
 /// Why the machine cannot take work: NotReady, disk pressure, no network, cordoned.
 pub(crate) fn unready(node: &Node) -> Option<String> {
-    let conditions = node
-        .status
-        .iter()
-        .filter_map(|status| status.conditions.as_ref())
-        .flatten();
+    let conditions = node.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
     for condition in conditions {
         let wanted = match condition.type_.as_str() {
             "Ready" => "True",
@@ -82,11 +74,7 @@ fn is_failing(node: &Node) -> bool {
 
 /// Whether the machine has the taint of those that wait for an update.
 pub(crate) fn has_update_taint(node: &Node) -> bool {
-    node.spec
-        .iter()
-        .filter_map(|spec| spec.taints.as_ref())
-        .flatten()
-        .any(|taint| taint.key == UPDATE_TAINT)
+    node.spec.iter().filter_map(|spec| spec.taints.as_ref()).flatten().any(|taint| taint.key == UPDATE_TAINT)
 }
 
 /// Pools of a machine, the one it follows first: master, or the custom pool and then worker. A machine in two custom
@@ -117,10 +105,7 @@ pub(crate) fn max_unavailable(pool: &MachineConfigPool, machines: usize) -> usiz
         None => 1,
         Some(IntOrString::Int(number)) => usize::try_from(*number).unwrap_or(0),
         Some(IntOrString::String(text)) => {
-            let percent: usize = text
-                .strip_suffix('%')
-                .and_then(|number| number.parse().ok())
-                .unwrap_or(0);
+            let percent: usize = text.strip_suffix('%').and_then(|number| number.parse().ok()).unwrap_or(0);
             machines * percent / 100
         }
     };
@@ -138,12 +123,7 @@ pub(crate) fn candidates<'a>(pool: &MachineConfigPool, nodes: &[&'a Node]) -> Ve
     if waiting.len() > capacity {
         waiting.sort_by_key(|node| {
             let zone = node.labels().get(ZONE_LABEL);
-            (
-                zone.is_none(),
-                zone,
-                node.creation_timestamp().map(|time| time.0),
-                node.name_any(),
-            )
+            (zone.is_none(), zone, node.creation_timestamp().map(|time| time.0), node.name_any())
         });
         waiting.truncate(capacity);
     }
@@ -155,12 +135,7 @@ pub(crate) fn is_news(old: &Node, new: &Node) -> bool {
     if annotation(new, CURRENT_CONFIG).is_empty() {
         return false;
     }
-    let taints = |node: &Node| {
-        node.spec
-            .as_ref()
-            .and_then(|spec| spec.taints.clone())
-            .unwrap_or_default()
-    };
+    let taints = |node: &Node| node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
     unready(old) != unready(new)
         || [CURRENT_CONFIG, DESIRED_CONFIG, STATE, REASON]
             .iter()

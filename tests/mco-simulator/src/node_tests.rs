@@ -33,18 +33,12 @@ fn pool(name: &str, role: &str, target: &str) -> MachineConfigPool {
 
 fn told(pool: &MachineConfigPool, nodes: &[Value]) -> Vec<String> {
     let nodes: Vec<Node> = nodes.iter().cloned().map(node).collect();
-    candidates(pool, &nodes.iter().collect::<Vec<_>>())
-        .into_iter()
-        .map(ResourceExt::name_any)
-        .collect()
+    candidates(pool, &nodes.iter().collect::<Vec<_>>()).into_iter().map(ResourceExt::name_any).collect()
 }
 
 #[test]
 fn one_machine_is_told_and_the_next_only_when_it_is_done() {
-    let (old, pool) = (
-        |name| machine(name, "old", "old", STATE_DONE),
-        pool("worker", "worker", "new"),
-    );
+    let (old, pool) = (|name| machine(name, "old", "old", STATE_DONE), pool("worker", "worker", "new"));
     assert_eq!(told(&pool, &[old("a"), old("b")]), ["a"]);
     let at_work = machine("a", "old", "new", "Working");
     assert!(told(&pool, &[at_work, old("b")]).is_empty());
@@ -53,18 +47,8 @@ fn one_machine_is_told_and_the_next_only_when_it_is_done() {
 
 #[test]
 fn cordoned_not_ready_and_failing_machines_use_up_max_unavailable() {
-    let (old, pool) = (
-        |name| machine(name, "old", "old", STATE_DONE),
-        pool("worker", "worker", "new"),
-    );
-    let cordoned = |machine: Value| {
-        with(
-            with(machine, "", "spec", json!({})),
-            "/spec",
-            "unschedulable",
-            json!(true),
-        )
-    };
+    let (old, pool) = (|name| machine(name, "old", "old", STATE_DONE), pool("worker", "worker", "new"));
+    let cordoned = |machine: Value| with(with(machine, "", "spec", json!({})), "/spec", "unschedulable", json!(true));
     let not_ready = with(old("a"), "/status/conditions/0", "status", json!("False"));
     let failing = machine("a", "old", "new", STATE_DEGRADED);
     for (name, away) in [
@@ -124,23 +108,15 @@ fn a_custom_pool_takes_its_machines_from_worker() {
         pool("gpu", "gpu", "g"),
     ];
     let names = |roles: &[&str]| {
-        let labels: serde_json::Map<_, _> = roles
-            .iter()
-            .map(|role| (format!("node-role.kubernetes.io/{role}"), json!("")))
-            .collect();
+        let labels: serde_json::Map<_, _> =
+            roles.iter().map(|role| (format!("node-role.kubernetes.io/{role}"), json!(""))).collect();
         let node = node(json!({"metadata": {"name": "n", "labels": labels}}));
-        pools_of(&node, pools.iter())
-            .into_iter()
-            .map(ResourceExt::name_any)
-            .collect::<Vec<_>>()
+        pools_of(&node, pools.iter()).into_iter().map(ResourceExt::name_any).collect::<Vec<_>>()
     };
     assert_eq!(names(&["worker"]), ["worker"]);
     assert_eq!(names(&["worker", "infra"]), ["infra", "worker"]);
     assert_eq!(names(&["worker", "master"]), ["master"]);
-    assert!(
-        names(&["worker", "infra", "gpu"]).is_empty(),
-        "two custom pools are an error"
-    );
+    assert!(names(&["worker", "infra", "gpu"]).is_empty(), "two custom pools are an error");
     assert!(names(&[]).is_empty());
 }
 
@@ -149,27 +125,9 @@ fn only_some_changes_of_a_machine_are_news() {
     let before = machine("a", "old", "old", STATE_DONE);
     let news = |after: &Value| is_news(&node(before.clone()), &node(after.clone()));
     assert!(!news(&before));
-    assert!(!news(&with(
-        before.clone(),
-        "/metadata/annotations",
-        crate::api::DESIRED_DRAIN,
-        json!("drain-x")
-    )));
-    assert!(news(&with(
-        before.clone(),
-        "/metadata/annotations",
-        STATE,
-        json!("Working")
-    )));
+    assert!(!news(&with(before.clone(), "/metadata/annotations", crate::api::DESIRED_DRAIN, json!("drain-x"))));
+    assert!(news(&with(before.clone(), "/metadata/annotations", STATE, json!("Working"))));
     assert!(news(&with(before.clone(), "/metadata/labels", "x", json!("y"))));
     assert!(news(&with(before.clone(), "", "spec", json!({"unschedulable": true}))));
-    assert!(
-        !news(&with(
-            before.clone(),
-            "/metadata/annotations",
-            CURRENT_CONFIG,
-            json!("")
-        )),
-        "unmanaged"
-    );
+    assert!(!news(&with(before.clone(), "/metadata/annotations", CURRENT_CONFIG, json!(""))), "unmanaged");
 }

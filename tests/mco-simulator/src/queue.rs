@@ -26,9 +26,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// A speed that is not a positive number counts as 1.
     pub(crate) fn new(speed: f64) -> Pace {
-        Pace {
-            speed: if speed.is_finite() && speed > 0.0 { speed } else { 1.0 },
-        }
+        Pace { speed: if speed.is_finite() && speed > 0.0 { speed } else { 1.0 } }
     }
 
     fn scaled(self, observed: Duration) -> Duration {
@@ -63,8 +61,7 @@ impl Pace {
     /// The pause after the `failures`th error in a row, 5 ms doubling to 82 s. The shortest are not scaled: they are
     /// about the speed of the machine, not about the simulated time.
     fn retry(self, failures: u32) -> Duration {
-        self.scaled(FIRST_RETRY * 2_u32.saturating_pow(failures.min(MAX_RETRIES)))
-            .max(FIRST_RETRY)
+        self.scaled(FIRST_RETRY * 2_u32.saturating_pow(failures.min(MAX_RETRIES))).max(FIRST_RETRY)
     }
 }
 
@@ -89,12 +86,8 @@ impl Queue {
 
     /// Takes out every key that is due.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<String> {
-        let mut due: Vec<(Instant, String)> = self
-            .due
-            .iter()
-            .filter(|(_, at)| **at <= now)
-            .map(|(key, at)| (*at, key.clone()))
-            .collect();
+        let mut due: Vec<(Instant, String)> =
+            self.due.iter().filter(|(_, at)| **at <= now).map(|(key, at)| (*at, key.clone())).collect();
         due.sort();
         for (_, key) in &due {
             self.due.remove(key);
@@ -110,11 +103,7 @@ impl Queue {
     /// An error: the key comes up again, later after each error in a row.
     pub(crate) fn retry(&mut self, key: &str, now: Instant, pace: Pace) {
         let failures = self.failures.entry(key.to_owned()).or_default();
-        let pause = if *failures < MAX_RETRIES {
-            pace.retry(*failures)
-        } else {
-            pace.scaled(LONG_RETRY)
-        };
+        let pause = if *failures < MAX_RETRIES { pace.retry(*failures) } else { pace.scaled(LONG_RETRY) };
         *failures = if *failures < MAX_RETRIES { *failures + 1 } else { 0 };
         self.add(key, now + pause);
     }

@@ -62,17 +62,11 @@ const PARTS: &[Part] = &[
 ];
 
 fn entries<'a>(spec: &'a MachineConfigSpec, pointer: &str) -> &'a [Value] {
-    spec.config
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+    spec.config.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn foreign_users(spec: &MachineConfigSpec) -> Vec<&Value> {
-    entries(spec, "/passwd/users")
-        .iter()
-        .filter(|user| user["name"] != "core")
-        .collect()
+    entries(spec, "/passwd/users").iter().filter(|user| user["name"] != "core").collect()
 }
 
 #[cfg(test)]

@@ -63,10 +63,7 @@ pub fn render(pool: &str, configs: &[&MachineConfig]) -> Result<Rendered, Render
     if text.len() > MAX_SIZE {
         return Err(RenderError::Size(text.len()));
     }
-    Ok(Rendered {
-        name: format!("rendered-{pool}-{}", hash(&text)),
-        spec,
-    })
+    Ok(Rendered { name: format!("rendered-{pool}-{}", hash(&text)), spec })
 }
 
 fn validate(config: &MachineConfig) -> Result<(), RenderError> {
@@ -81,10 +78,7 @@ fn validate(config: &MachineConfig) -> Result<(), RenderError> {
     if version.starts_with("2.2") || version.starts_with("3.") {
         return Ok(());
     }
-    Err(RenderError::Ignition(
-        config.metadata.name.clone().unwrap_or_default(),
-        version.to_owned(),
-    ))
+    Err(RenderError::Ignition(config.metadata.name.clone().unwrap_or_default(), version.to_owned()))
 }
 
 /// Role=worker by name, then every other role by name; later files and units replace earlier ones, lists of words are
@@ -92,20 +86,12 @@ fn validate(config: &MachineConfig) -> Result<(), RenderError> {
 fn merge(configs: &[&MachineConfig]) -> MachineConfigSpec {
     let mut ordered = configs.to_vec();
     ordered.sort_by_key(|config| {
-        let role = config
-            .metadata
-            .labels
-            .as_ref()
-            .and_then(|labels| labels.get(ROLE_LABEL));
+        let role = config.metadata.labels.as_ref().and_then(|labels| labels.get(ROLE_LABEL));
         (role.is_none_or(|role| role != "worker"), config.metadata.name.clone())
     });
     let specs = || ordered.iter().map(|config| &config.spec);
     let last = |field: fn(&MachineConfigSpec) -> &String| {
-        specs()
-            .map(field)
-            .rfind(|value| !value.is_empty())
-            .cloned()
-            .unwrap_or_default()
+        specs().map(field).rfind(|value| !value.is_empty()).cloned().unwrap_or_default()
     };
     let mut ignition = json!({});
     for spec in specs() {
@@ -115,17 +101,9 @@ fn merge(configs: &[&MachineConfig]) -> MachineConfigSpec {
     MachineConfigSpec {
         extensions_image: last(|spec| &spec.extensions_image),
         config: ignition,
-        extensions: Some(
-            specs()
-                .flat_map(|spec| spec.extensions.iter().flatten().cloned())
-                .collect(),
-        ),
+        extensions: Some(specs().flat_map(|spec| spec.extensions.iter().flatten().cloned()).collect()),
         fips: Some(specs().any(|spec| spec.fips == Some(true))),
-        kernel_arguments: Some(
-            specs()
-                .flat_map(|spec| spec.kernel_arguments.iter().flatten().cloned())
-                .collect(),
-        ),
+        kernel_arguments: Some(specs().flat_map(|spec| spec.kernel_arguments.iter().flatten().cloned()).collect()),
         kernel_type: specs()
             .map(|spec| spec.kernel_type.as_str())
             .find(|kernel| !matches!(*kernel, "" | "default"))
@@ -169,19 +147,12 @@ fn merge_list(old: &mut Vec<Value>, new: &[Value]) {
 }
 
 fn identity(entry: &Value) -> Option<&str> {
-    ["path", "name", "device"]
-        .iter()
-        .find_map(|key| entry.get(*key)?.as_str())
+    ["path", "name", "device"].iter().find_map(|key| entry.get(*key)?.as_str())
 }
 
 fn finish_ignition(config: &mut Value) {
     config["ignition"]["version"] = json!(IGNITION_VERSION);
-    for file in config
-        .pointer_mut("/storage/files")
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
-    {
+    for file in config.pointer_mut("/storage/files").and_then(Value::as_array_mut).into_iter().flatten() {
         file["overwrite"] = json!(true);
     }
 }
@@ -198,10 +169,8 @@ fn canonical(value: &Value) -> String {
         Value::Object(map) => {
             let mut fields: Vec<_> = map.iter().collect();
             fields.sort_by_key(|(key, _)| *key);
-            let fields: Vec<_> = fields
-                .into_iter()
-                .map(|(key, value)| format!("{}:{}", json!(key), canonical(value)))
-                .collect();
+            let fields: Vec<_> =
+                fields.into_iter().map(|(key, value)| format!("{}:{}", json!(key), canonical(value))).collect();
             format!("{{{}}}", fields.join(","))
         }
         Value::Array(entries) => format!("[{}]", entries.iter().map(canonical).collect::<Vec<_>>().join(",")),

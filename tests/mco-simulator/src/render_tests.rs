@@ -15,11 +15,7 @@ fn arguments(name: &str, role: &str, arguments: &[&str]) -> MachineConfig {
 
 fn file(name: &str, path: &str, text: &str) -> MachineConfig {
     let file = json!({"path": path, "mode": 420, "contents": {"source": format!("data:,{text}")}});
-    config(
-        name,
-        "worker",
-        json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}}}),
-    )
+    config(name, "worker", json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}}}))
 }
 
 fn rendered(configs: &[MachineConfig]) -> Rendered {
@@ -42,10 +38,7 @@ fn duplicates_of_kernel_arguments_stay_in_order_of_names() {
 
 #[test]
 fn other_roles_come_after_all_of_worker() {
-    let configs = [
-        arguments("10-infra-z", "infra", &["z=1"]),
-        arguments("99-worker", "worker", &["a=1"]),
-    ];
+    let configs = [arguments("10-infra-z", "infra", &["z=1"]), arguments("99-worker", "worker", &["a=1"])];
     assert_eq!(kernel_arguments(&configs), ["a=1", "z=1"]);
 }
 
@@ -53,27 +46,14 @@ fn other_roles_come_after_all_of_worker() {
 fn equal_content_has_an_equal_hash_in_every_pool() {
     let base = file("00", "/a", "1");
     let name = |configs: &[&MachineConfig], pool| {
-        render(pool, configs)
-            .expect("renders")
-            .name
-            .rsplit('-')
-            .next()
-            .map(str::to_owned)
+        render(pool, configs).expect("renders").name.rsplit('-').next().map(str::to_owned)
     };
     let hash = name(&[&base], "worker");
     assert_eq!(hash.as_ref().map(String::len), Some(32));
     assert_eq!(hash, name(&[&base], "infra"), "not of the pool");
     assert_eq!(hash, name(&[&file("17", "/a", "1")], "worker"), "not of names");
-    assert_eq!(
-        hash,
-        name(&[&base, &config("50", "worker", json!({}))], "worker"),
-        "an empty one adds nothing"
-    );
-    assert_eq!(
-        hash,
-        name(&[&base, &file("50", "/a", "1")], "worker"),
-        "byte for byte the same file"
-    );
+    assert_eq!(hash, name(&[&base, &config("50", "worker", json!({}))], "worker"), "an empty one adds nothing");
+    assert_eq!(hash, name(&[&base, &file("50", "/a", "1")], "worker"), "byte for byte the same file");
     assert_ne!(hash, name(&[&base, &file("50", "/a", "2")], "worker"));
     assert_ne!(hash, name(&[&base, &arguments("50", "worker", &["psi=1"])], "worker"));
 }
@@ -81,34 +61,21 @@ fn equal_content_has_an_equal_hash_in_every_pool() {
 #[test]
 fn later_files_and_units_replace_earlier_ones() {
     let unit = |name: &str, unit: Value| {
-        config(
-            name,
-            "worker",
-            json!({"config": {"ignition": {"version": "3.2.0"}, "systemd": {"units": [unit]}}}),
-        )
+        config(name, "worker", json!({"config": {"ignition": {"version": "3.2.0"}, "systemd": {"units": [unit]}}}))
     };
     let result = rendered(&[
         file("01", "/a", "old"),
         file("02", "/b", "b"),
         file("03", "/a", "new"),
-        unit(
-            "04",
-            json!({"name": "u", "contents": "old", "dropins": [{"name": "d", "contents": "d"}]}),
-        ),
+        unit("04", json!({"name": "u", "contents": "old", "dropins": [{"name": "d", "contents": "d"}]})),
         unit("05", json!({"name": "u", "contents": "new"})),
     ]);
     let files = &result.spec.config["storage"]["files"];
     assert_eq!(files[0]["contents"]["source"], "data:,new");
-    assert_eq!(
-        (&files[1]["path"], files.as_array().map(Vec::len)),
-        (&json!("/b"), Some(2))
-    );
+    assert_eq!((&files[1]["path"], files.as_array().map(Vec::len)), (&json!("/b"), Some(2)));
     assert_eq!(files[1]["overwrite"], true);
     let units = &result.spec.config["systemd"]["units"];
-    assert_eq!(
-        units,
-        &json!([{"name": "u", "contents": "new", "dropins": [{"name": "d", "contents": "d"}]}])
-    );
+    assert_eq!(units, &json!([{"name": "u", "contents": "new", "dropins": [{"name": "d", "contents": "d"}]}]));
     assert_eq!(result.spec.config["ignition"]["version"], IGNITION_VERSION);
 }
 
@@ -116,23 +83,12 @@ fn later_files_and_units_replace_earlier_ones() {
 fn single_values_win_by_their_rule() {
     let configs = [
         config("00", "worker", json!({"osImageURL": "base", "kernelType": "default"})),
-        config(
-            "10",
-            "worker",
-            json!({"osImageURL": "mine", "kernelType": "realtime", "fips": true}),
-        ),
+        config("10", "worker", json!({"osImageURL": "mine", "kernelType": "realtime", "fips": true})),
         config("20", "worker", json!({"fips": false, "extensions": ["usbguard"]})),
-        config(
-            "30",
-            "worker",
-            json!({"extensions": ["usbguard"], "kernelArguments": null}),
-        ),
+        config("30", "worker", json!({"extensions": ["usbguard"], "kernelArguments": null})),
     ];
     let spec = rendered(&configs).spec;
-    assert_eq!(
-        (spec.os_image_url.as_str(), spec.kernel_type.as_str(), spec.fips),
-        ("mine", "realtime", Some(true))
-    );
+    assert_eq!((spec.os_image_url.as_str(), spec.kernel_type.as_str(), spec.fips), ("mine", "realtime", Some(true)));
     assert_eq!(spec.extensions.unwrap_or_default(), ["usbguard", "usbguard"]);
     assert_eq!(rendered(&[file("00", "/a", "1")]).spec.kernel_type, "default");
 }

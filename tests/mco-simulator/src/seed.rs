@@ -82,9 +82,7 @@ async fn settle(client: &Client, mut pool: MachineConfigPool, machines: usize) -
     status::set(&mut before, RENDER_DEGRADED, false, "", "", &now);
     pool.status = Some(before);
     let settled = status::calculate(&pool, &vec![&node; machines], &now);
-    write(client, &pool, Write::Status, json!({ "status": settled }))
-        .await
-        .map(drop)
+    write(client, &pool, Write::Status, json!({ "status": settled })).await.map(drop)
 }
 
 /// Cordons a machine, as an administrator would.
@@ -92,14 +90,7 @@ async fn settle(client: &Client, mut pool: MachineConfigPool, machines: usize) -
 /// # Errors
 /// When the request fails.
 pub async fn cordon(client: &Client, node: &str) -> Result<(), Error> {
-    write(
-        client,
-        &named::<Node>(node),
-        Write::Foreign,
-        json!({"spec": {"unschedulable": true}}),
-    )
-    .await
-    .map(drop)
+    write(client, &named::<Node>(node), Write::Foreign, json!({"spec": {"unschedulable": true}})).await.map(drop)
 }
 
 /// Uncordons a machine, as an administrator would.
@@ -107,14 +98,7 @@ pub async fn cordon(client: &Client, node: &str) -> Result<(), Error> {
 /// # Errors
 /// When the request fails.
 pub async fn uncordon(client: &Client, node: &str) -> Result<(), Error> {
-    write(
-        client,
-        &named::<Node>(node),
-        Write::Foreign,
-        json!({"spec": {"unschedulable": null}}),
-    )
-    .await
-    .map(drop)
+    write(client, &named::<Node>(node), Write::Foreign, json!({"spec": {"unschedulable": null}})).await.map(drop)
 }
 
 /// Pauses a pool.
@@ -123,9 +107,7 @@ pub async fn uncordon(client: &Client, node: &str) -> Result<(), Error> {
 /// When the request fails.
 pub async fn pause(client: &Client, pool: &str) -> Result<(), Error> {
     let pool = MachineConfigPool::new(pool, crate::api::PoolSpec::default());
-    write(client, &pool, Write::Foreign, json!({"spec": {"paused": true}}))
-        .await
-        .map(drop)
+    write(client, &pool, Write::Foreign, json!({"spec": {"paused": true}})).await.map(drop)
 }
 
 /// Lets a paused pool go on.
@@ -134,9 +116,7 @@ pub async fn pause(client: &Client, pool: &str) -> Result<(), Error> {
 /// When the request fails.
 pub async fn unpause(client: &Client, pool: &str) -> Result<(), Error> {
     let pool = MachineConfigPool::new(pool, crate::api::PoolSpec::default());
-    write(client, &pool, Write::Foreign, json!({"spec": {"paused": false}}))
-        .await
-        .map(drop)
+    write(client, &pool, Write::Foreign, json!({"spec": {"paused": false}})).await.map(drop)
 }
 
 /// Makes a custom pool: it renders everything for workers and for its own name, has the machines labelled
@@ -155,9 +135,7 @@ pub async fn add_pool(client: &Client, name: &str) -> Result<(), Error> {
 pub async fn set_role(client: &Client, node: &str, role: &str, wanted: bool) -> Result<(), Error> {
     let label = format!("{}{role}", crate::api::NODE_ROLE_PREFIX);
     let body = json!({"metadata": {"labels": {label: wanted.then_some("")}}});
-    write(client, &named::<Node>(node), Write::Foreign, body)
-        .await
-        .map(drop)
+    write(client, &named::<Node>(node), Write::Foreign, body).await.map(drop)
 }
 
 /// Makes a MachineConfig of a role with these kernel arguments.
@@ -166,10 +144,7 @@ pub async fn set_role(client: &Client, node: &str, role: &str, wanted: bool) -> 
 /// When the request fails.
 pub async fn add_kernel_arguments(client: &Client, name: &str, role: &str, arguments: &[&str]) -> Result<(), Error> {
     let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-    let spec = crate::api::MachineConfigSpec {
-        kernel_arguments: Some(arguments),
-        ..Default::default()
-    };
+    let spec = crate::api::MachineConfigSpec { kernel_arguments: Some(arguments), ..Default::default() };
     let mut config = MachineConfig::new(name, spec);
     config.metadata.labels = Some([(crate::api::ROLE_LABEL.to_owned(), role.to_owned())].into());
     create(client, &config).await.map(drop)
@@ -194,10 +169,7 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
 {
     let api: Api<K> = Api::all(client.clone());
-    let params = PostParams {
-        field_manager: Some(CONTROLLER.to_owned()),
-        ..PostParams::default()
-    };
+    let params = PostParams { field_manager: Some(CONTROLLER.to_owned()), ..PostParams::default() };
     let created = match api.create(&params, object).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => api.get(&object.name_any()).await,
         other => other,
@@ -214,10 +186,7 @@ where
         Write::Object | Write::Status => CONTROLLER,
         Write::Foreign => "administrator",
     };
-    let params = PatchParams {
-        field_manager: Some(manager.to_owned()),
-        ..PatchParams::default()
-    };
+    let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
     let (name, patch) = (object.name_any(), Patch::Merge(body));
     let written = match write {
         Write::Object | Write::Foreign => api.patch(&name, &params, &patch).await,
@@ -227,8 +196,5 @@ where
 }
 
 fn failed<K: Resource<DynamicType = ()>>(object: &K, source: kube::Error) -> Error {
-    Error::Request {
-        object: format!("{} {}", K::kind(&()), object.name_any()),
-        source,
-    }
+    Error::Request { object: format!("{} {}", K::kind(&()), object.name_any()), source }
 }

@@ -23,17 +23,8 @@ pub(crate) fn selects(selector: Option<&LabelSelector>, labels: &Labels) -> bool
     let Some(selector) = selector.filter(|_| !is_empty(selector)) else {
         return false;
     };
-    let labels_match = selector
-        .match_labels
-        .iter()
-        .flatten()
-        .all(|(key, value)| labels.get(key) == Some(value));
-    labels_match
-        && selector
-            .match_expressions
-            .iter()
-            .flatten()
-            .all(|requirement| fulfils(requirement, labels))
+    let labels_match = selector.match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
+    labels_match && selector.match_expressions.iter().flatten().all(|requirement| fulfils(requirement, labels))
 }
 
 fn fulfils(requirement: &LabelSelectorRequirement, labels: &Labels) -> bool {
@@ -55,10 +46,7 @@ mod tests {
 
     fn check(selector: serde_json::Value, labels: &[(&str, &str)]) -> bool {
         let selector: LabelSelector = serde_json::from_value(selector).expect("selectors of the tests parse");
-        let labels = labels
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect();
+        let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         selects(Some(&selector), &labels)
     }
 
@@ -66,50 +54,22 @@ mod tests {
     fn empty_selectors_select_nothing() {
         assert!(!selects(None, &Labels::new()));
         assert!(!check(json!({}), &[("a", "b")]));
-        assert!(!check(
-            json!({"matchLabels": {}, "matchExpressions": []}),
-            &[("a", "b")]
-        ));
+        assert!(!check(json!({"matchLabels": {}, "matchExpressions": []}), &[("a", "b")]));
     }
 
     #[test]
     fn requirements_are_joined() {
         let expression = |operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": "role", "operator": operator, "values": values}]});
         for (name, selector, labels, want) in [
-            (
-                "label",
-                json!({"matchLabels": {"role": "a"}}),
-                vec![("role", "a")],
-                true,
-            ),
-            (
-                "other value",
-                json!({"matchLabels": {"role": "a"}}),
-                vec![("role", "b")],
-                false,
-            ),
+            ("label", json!({"matchLabels": {"role": "a"}}), vec![("role", "a")], true),
+            ("other value", json!({"matchLabels": {"role": "a"}}), vec![("role", "b")], false),
             ("in", expression("In", &["a", "b"]), vec![("role", "b")], true),
             ("not listed", expression("In", &["a", "b"]), vec![("role", "c")], false),
-            (
-                "not in holds without the label",
-                expression("NotIn", &["a"]),
-                vec![],
-                true,
-            ),
+            ("not in holds without the label", expression("NotIn", &["a"]), vec![], true),
             ("not in", expression("NotIn", &["a"]), vec![("role", "a")], false),
             ("exists", expression("Exists", &[]), vec![("role", "")], true),
-            (
-                "does not exist",
-                expression("DoesNotExist", &[]),
-                vec![("role", "")],
-                false,
-            ),
-            (
-                "unknown operator",
-                expression("Near", &["a"]),
-                vec![("role", "a")],
-                false,
-            ),
+            ("does not exist", expression("DoesNotExist", &[]), vec![("role", "")], false),
+            ("unknown operator", expression("Near", &["a"]), vec![("role", "a")], false),
         ] {
             assert_eq!(check(selector, &labels), want, "{name}");
         }

@@ -46,12 +46,7 @@ pub(crate) fn calculate(pool: &MachineConfigPool, nodes: &[&Node], now: &str) ->
     } else {
         set(UPDATED, false, "", "");
         if pool.spec.paused {
-            set(
-                UPDATING,
-                false,
-                "",
-                &format!("Pool is paused; will not update to {target}"),
-            );
+            set(UPDATING, false, "", &format!("Pool is paused; will not update to {target}"));
         } else {
             set(UPDATING, true, "", &format!("All nodes are updating to {target}"));
         }
@@ -61,17 +56,9 @@ pub(crate) fn calculate(pool: &MachineConfigPool, nodes: &[&Node], now: &str) ->
         set(NODE_DEGRADED, false, "", "");
     } else {
         let machines = nodes.iter().filter(|node| node::is_degraded(node)).count();
-        set(
-            NODE_DEGRADED,
-            true,
-            &format!("{machines} nodes are reporting degraded status on sync"),
-            &failed,
-        );
+        set(NODE_DEGRADED, true, &format!("{machines} nodes are reporting degraded status on sync"), &failed);
     }
-    let render_degraded = pool
-        .status
-        .as_ref()
-        .is_some_and(|status| status.is(RENDER_DEGRADED, "True"));
+    let render_degraded = pool.status.as_ref().is_some_and(|status| status.is(RENDER_DEGRADED, "True"));
     set(DEGRADED, !failed.is_empty() || render_degraded, "", &failed);
     if all_updated {
         status.configuration = pool.spec.configuration.clone();
@@ -82,13 +69,7 @@ pub(crate) fn calculate(pool: &MachineConfigPool, nodes: &[&Node], now: &str) ->
 /// Each failing machine with its reason, twice: once from its MachineConfigNode, once from its annotation.
 fn failures(nodes: &[&Node]) -> String {
     let failing = || nodes.iter().filter(|node| node::is_degraded(node));
-    let report = |node: &&Node| {
-        format!(
-            "Node {} is reporting: {:?}",
-            node.name_any(),
-            node::annotation(node, REASON)
-        )
-    };
+    let report = |node: &&Node| format!("Node {} is reporting: {:?}", node.name_any(), node::annotation(node, REASON));
     failing().chain(failing()).map(report).collect::<Vec<_>>().join(", ")
 }
 
@@ -127,29 +108,19 @@ mod tests {
     }
 
     fn pool(target: &str, reached: &str, paused: bool) -> MachineConfigPool {
-        let configuration = |name: &str| Configuration {
-            name: name.to_owned(),
-            ..Configuration::default()
-        };
+        let configuration = |name: &str| Configuration { name: name.to_owned(), ..Configuration::default() };
         let mut pool = MachineConfigPool::new("worker", crate::api::PoolSpec::default());
         pool.metadata.generation = Some(3);
         pool.spec.paused = paused;
         pool.spec.configuration = configuration(target);
-        pool.status = Some(PoolStatus {
-            configuration: configuration(reached),
-            ..PoolStatus::default()
-        });
+        pool.status = Some(PoolStatus { configuration: configuration(reached), ..PoolStatus::default() });
         pool
     }
 
     /// updated/ready/unavailable, Updated, Updating, Degraded, status.configuration.
     fn summary(pool: &MachineConfigPool, nodes: &[Node]) -> String {
         let status = calculate(pool, &nodes.iter().collect::<Vec<_>>(), "t");
-        let is = |kind| {
-            status
-                .condition(kind)
-                .map_or("-", |condition| condition.status.as_str())
-        };
+        let is = |kind| status.condition(kind).map_or("-", |condition| condition.status.as_str());
         format!(
             "{}/{}/{} {} {} {} {}",
             status.updated_machine_count,
@@ -164,18 +135,12 @@ mod tests {
 
     #[test]
     fn the_configuration_moves_only_when_all_machines_have_it() {
-        let (new, old) = (
-            |name| machine(name, "new", "new", STATE_DONE),
-            |name| machine(name, "old", "old", STATE_DONE),
-        );
+        let (new, old) =
+            (|name| machine(name, "new", "new", STATE_DONE), |name| machine(name, "old", "old", STATE_DONE));
         let pool = pool("new", "old", false);
         for (name, nodes, want) in [
             ("nobody told", vec![old("a"), old("b")], "0/0/0 False True False old"),
-            (
-                "one at work",
-                vec![machine("a", "old", "new", STATE_WORKING), old("b")],
-                "0/0/1 False True False old",
-            ),
+            ("one at work", vec![machine("a", "old", "new", STATE_WORKING), old("b")], "0/0/1 False True False old"),
             ("one done", vec![new("a"), old("b")], "1/1/0 False True False old"),
             ("all done", vec![new("a"), new("b")], "2/2/0 True False False new"),
             ("no machines", vec![], "0/0/0 True False False new"),
@@ -187,10 +152,7 @@ mod tests {
     #[test]
     fn paused_is_neither_updated_nor_updating_unless_there_is_nothing_to_do() {
         let old = machine("a", "old", "old", STATE_DONE);
-        assert_eq!(
-            summary(&pool("new", "old", true), std::slice::from_ref(&old)),
-            "0/0/0 False False False old"
-        );
+        assert_eq!(summary(&pool("new", "old", true), std::slice::from_ref(&old)), "0/0/0 False False False old");
         assert_eq!(summary(&pool("old", "old", true), &[old]), "1/1/0 True False False old");
         assert_eq!(summary(&pool("new", "old", true), &[]), "0/0/0 True False False new");
     }
@@ -199,15 +161,8 @@ mod tests {
     fn a_cordoned_machine_looks_like_a_roll_out() {
         let mut away = machine("a", "old", "old", STATE_DONE);
         away.spec = serde_json::from_value(json!({"unschedulable": true})).expect("parses");
-        let others = [
-            machine("b", "old", "old", STATE_DONE),
-            machine("c", "old", "old", STATE_DONE),
-            away,
-        ];
-        assert_eq!(
-            summary(&pool("old", "old", false), &others),
-            "3/2/1 False True False old"
-        );
+        let others = [machine("b", "old", "old", STATE_DONE), machine("c", "old", "old", STATE_DONE), away];
+        assert_eq!(summary(&pool("old", "old", false), &others), "3/2/1 False True False old");
     }
 
     #[test]
@@ -216,17 +171,10 @@ mod tests {
         let status = calculate(&pool("new", "old", false), &nodes.iter().collect::<Vec<_>>(), "t");
         let message = r#"Node a is reporting: "disk \"full\"", Node a is reporting: "disk \"full\"""#;
         for kind in [NODE_DEGRADED, DEGRADED] {
-            assert_eq!(
-                status.condition(kind).map(|condition| condition.message.as_str()),
-                Some(message),
-                "{kind}"
-            );
+            assert_eq!(status.condition(kind).map(|condition| condition.message.as_str()), Some(message), "{kind}");
         }
         assert!(status.is(UPDATING, "True"));
-        assert_eq!(
-            (status.degraded_machine_count, status.observed_generation),
-            (1, Some(3))
-        );
+        assert_eq!((status.degraded_machine_count, status.observed_generation), (1, Some(3)));
     }
 
     #[test]
@@ -238,10 +186,7 @@ mod tests {
         let nodes = [machine("a", "old", "old", STATE_DONE)];
         let status = calculate(&pool, &nodes.iter().collect::<Vec<_>>(), "t");
         assert!(status.is(UPDATED, "True") && status.is(DEGRADED, "True") && status.is(RENDER_DEGRADED, "True"));
-        assert_eq!(
-            status.condition(DEGRADED).map(|condition| condition.message.as_str()),
-            Some("")
-        );
+        assert_eq!(status.condition(DEGRADED).map(|condition| condition.message.as_str()), Some(""));
     }
 
     #[test]
@@ -251,17 +196,9 @@ mod tests {
         set(&mut status, UPDATED, false, "", "", "1");
         set(&mut status, UPDATING, true, "", "to b", "2");
         let updating = status.condition(UPDATING).cloned().unwrap_or_default();
-        assert_eq!(
-            (updating.message.as_str(), updating.last_transition_time.as_deref()),
-            ("to b", Some("1"))
-        );
+        assert_eq!((updating.message.as_str(), updating.last_transition_time.as_deref()), ("to b", Some("1")));
         assert_eq!(status.conditions.last(), Some(&updating), "changed ones go to the end");
         set(&mut status, UPDATING, false, "", "", "3");
-        assert_eq!(
-            status
-                .condition(UPDATING)
-                .and_then(|c| c.last_transition_time.as_deref()),
-            Some("3")
-        );
+        assert_eq!(status.condition(UPDATING).and_then(|c| c.last_transition_time.as_deref()), Some("3"));
     }
 }

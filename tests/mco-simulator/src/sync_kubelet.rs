@@ -28,15 +28,10 @@ impl Controllers {
         if kubelet::is_settled(&config) {
             return Ok(());
         }
-        let pools: Vec<&MachineConfigPool> = self
-            .pools
-            .all()
-            .filter(|pool| kubelet::is_for(&config, pool.labels()))
-            .collect();
+        let pools: Vec<&MachineConfigPool> =
+            self.pools.all().filter(|pool| kubelet::is_for(&config, pool.labels())).collect();
         let refusal = kubelet::refusal(&config.spec).or_else(|| {
-            pools
-                .is_empty()
-                .then(|| format!("KubeletConfig {name} does not match any MachineConfigPools"))
+            pools.is_empty().then(|| format!("KubeletConfig {name} does not match any MachineConfigPools"))
         });
         if let Some(refusal) = refusal {
             return self.report(&config, Some(&refusal)).await;
@@ -67,15 +62,13 @@ impl Controllers {
         let name = config.name_any();
         let generated = kubelet::generate(config, &pool.name_any(), suffix);
         if !config.annotations().contains_key(NAME_SUFFIX) {
-            self.patch_kubelet(&name, json!({"metadata": {"annotations": {NAME_SUFFIX: suffix}}}))
-                .await?;
+            self.patch_kubelet(&name, json!({"metadata": {"annotations": {NAME_SUFFIX: suffix}}})).await?;
         }
         let generated_name = generated.name_any();
         if self.configs.get(&generated_name).is_some() {
             let body =
                 json!({"metadata": {"ownerReferences": generated.metadata.owner_references}, "spec": generated.spec});
-            self.patch::<MachineConfig>(&generated_name, Part::Object, CONTROLLER, body)
-                .await?;
+            self.patch::<MachineConfig>(&generated_name, Part::Object, CONTROLLER, body).await?;
         } else {
             self.create_config(&generated).await?;
         }
@@ -86,21 +79,15 @@ impl Controllers {
         }
         let finalizers: Vec<&String> = live.finalizers().iter().chain([&generated_name]).collect();
         let version = &live.metadata.resource_version;
-        self.patch_kubelet(
-            &name,
-            json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}}),
-        )
-        .await
+        self.patch_kubelet(&name, json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}})).await
     }
 
     /// The MachineConfigs named by the finalizers go first, and the KubeletConfig with its last finalizer: at once, long
     /// before any machine hears of it.
     async fn delete_generated(&self, config: &KubeletConfig) -> Result<(), SyncError> {
         let api: Api<MachineConfig> = Api::all(self.client.clone());
-        let (ours, others): (Vec<&String>, Vec<&String>) = config
-            .finalizers()
-            .iter()
-            .partition(|finalizer| finalizer.starts_with(FINALIZER_PREFIX));
+        let (ours, others): (Vec<&String>, Vec<&String>) =
+            config.finalizers().iter().partition(|finalizer| finalizer.starts_with(FINALIZER_PREFIX));
         if ours.is_empty() {
             return Ok(());
         }
@@ -110,21 +97,16 @@ impl Controllers {
                 other => drop(other?),
             }
         }
-        self.patch_kubelet(&config.name_any(), json!({"metadata": {"finalizers": others}}))
-            .await
+        self.patch_kubelet(&config.name_any(), json!({"metadata": {"finalizers": others}})).await
     }
 
     async fn report(&self, config: &KubeletConfig, error: Option<&str>) -> Result<(), SyncError> {
         let status = kubelet::outcome(config, error, &clock::timestamp());
         let body = json!({ "status": status });
-        Ok(self
-            .patch::<KubeletConfig>(&config.name_any(), Part::Status, CONTROLLER, body)
-            .await?)
+        Ok(self.patch::<KubeletConfig>(&config.name_any(), Part::Status, CONTROLLER, body).await?)
     }
 
     async fn patch_kubelet(&self, name: &str, body: Value) -> Result<(), SyncError> {
-        Ok(self
-            .patch::<KubeletConfig>(name, Part::Object, CONTROLLER, body)
-            .await?)
+        Ok(self.patch::<KubeletConfig>(name, Part::Object, CONTROLLER, body).await?)
     }
 }

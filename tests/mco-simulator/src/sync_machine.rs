@@ -45,13 +45,9 @@ impl Controllers {
             }
             Some(Step::Start(config)) => {
                 let drain = format!("{DRAIN}{config}");
-                self.annotate(&name, json!({STATE: STATE_WORKING, REASON: "", DESIRED_DRAIN: drain}))
-                    .await
+                self.annotate(&name, json!({STATE: STATE_WORKING, REASON: "", DESIRED_DRAIN: drain})).await
             }
-            Some(Step::Fail(reason)) => {
-                self.annotate(&name, json!({STATE: STATE_DEGRADED, REASON: reason}))
-                    .await
-            }
+            Some(Step::Fail(reason)) => self.annotate(&name, json!({STATE: STATE_DEGRADED, REASON: reason})).await,
             Some(Step::Resume) => self.annotate(&name, json!({STATE: STATE_WORKING, REASON: ""})).await,
             Some(Step::Reboot) => {
                 self.annotate(&name, json!({POST_CONFIG_ACTION: REBOOTING})).await?;
@@ -60,12 +56,10 @@ impl Controllers {
             Some(Step::ComeBack(config)) => {
                 self.report_ready(&name, "True").await?;
                 let uncordon = format!("{UNCORDON}{config}");
-                self.annotate(&name, json!({POST_CONFIG_ACTION: null, DESIRED_DRAIN: uncordon}))
-                    .await
+                self.annotate(&name, json!({POST_CONFIG_ACTION: null, DESIRED_DRAIN: uncordon})).await
             }
             Some(Step::Finish(config)) => {
-                self.annotate(&name, json!({CURRENT_CONFIG: config, STATE: STATE_DONE, REASON: ""}))
-                    .await
+                self.annotate(&name, json!({CURRENT_CONFIG: config, STATE: STATE_DONE, REASON: ""})).await
             }
         }
     }
@@ -77,11 +71,7 @@ impl Controllers {
 
     /// What the kubelet reports before and after a reboot.
     async fn report_ready(&self, node: &str, status: &str) -> Result<(), SyncError> {
-        let reason = if status == "True" {
-            "KubeletReady"
-        } else {
-            "KubeletNotReady"
-        };
+        let reason = if status == "True" { "KubeletReady" } else { "KubeletNotReady" };
         let condition = json!({"type": "Ready", "status": status, "reason": reason,
             "lastTransitionTime": clock::timestamp()});
         let body = json!({"status": {"conditions": [condition]}});

@@ -24,9 +24,7 @@ impl Controllers {
             return Ok(());
         }
         let is_ours = |node: &&Node| {
-            node::pools_of(node, self.pools.all())
-                .first()
-                .is_some_and(|primary| primary.name_any() == name)
+            node::pools_of(node, self.pools.all()).first().is_some_and(|primary| primary.name_any() == name)
         };
         let nodes: Vec<&Node> = self.nodes.all().filter(is_ours).collect();
         if !pool.spec.paused && pool.metadata.deletion_timestamp.is_none() {
@@ -35,8 +33,7 @@ impl Controllers {
             }
             for node in node::candidates(&pool, &nodes) {
                 let body = json!({"metadata": {"annotations": {DESIRED_CONFIG: pool.spec.configuration.name}}});
-                self.patch::<Node>(&node.name_any(), Part::Object, CONTROLLER, body)
-                    .await?;
+                self.patch::<Node>(&node.name_any(), Part::Object, CONTROLLER, body).await?;
             }
         }
         // From the copies as they were before the writes above: `unavailable` is a sync late.
@@ -45,32 +42,20 @@ impl Controllers {
             return Ok(());
         }
         let body = json!({"metadata": {"resourceVersion": pool.metadata.resource_version}, "status": after});
-        Ok(self
-            .patch::<MachineConfigPool>(&name, Part::Status, CONTROLLER, body)
-            .await?)
+        Ok(self.patch::<MachineConfigPool>(&name, Part::Status, CONTROLLER, body).await?)
     }
 
     async fn set_update_taint(&self, node: &Node, wanted: bool) -> Result<(), kube::Error> {
         if node::has_update_taint(node) == wanted {
             return Ok(());
         }
-        let mut taints: Vec<Taint> = node
-            .spec
-            .iter()
-            .filter_map(|spec| spec.taints.clone())
-            .flatten()
-            .collect();
+        let mut taints: Vec<Taint> = node.spec.iter().filter_map(|spec| spec.taints.clone()).flatten().collect();
         taints.retain(|taint| taint.key != UPDATE_TAINT);
         if wanted {
             let (key, effect) = (UPDATE_TAINT.to_owned(), "PreferNoSchedule".to_owned());
-            taints.push(Taint {
-                key,
-                effect,
-                ..Taint::default()
-            });
+            taints.push(Taint { key, effect, ..Taint::default() });
         }
         let body = json!({"spec": {"taints": taints}});
-        self.patch::<Node>(&node.name_any(), Part::Object, CONTROLLER, body)
-            .await
+        self.patch::<Node>(&node.name_any(), Part::Object, CONTROLLER, body).await
     }
 }

@@ -67,18 +67,14 @@ impl Controllers {
                 "metadata": {"resourceVersion": pool.metadata.resource_version},
                 "spec": {"configuration": wanted},
             });
-            self.patch::<MachineConfigPool>(&pool.name_any(), Part::Object, CONTROLLER, body)
-                .await?;
+            self.patch::<MachineConfigPool>(&pool.name_any(), Part::Object, CONTROLLER, body).await?;
         }
         Ok(())
     }
 
     pub(crate) async fn create_config(&self, config: &MachineConfig) -> Result<(), kube::Error> {
         let api: Api<MachineConfig> = Api::all(self.client.clone());
-        let params = PostParams {
-            field_manager: Some(CONTROLLER.to_owned()),
-            ..PostParams::default()
-        };
+        let params = PostParams { field_manager: Some(CONTROLLER.to_owned()), ..PostParams::default() };
         match api.create(&params, config).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
             other => other.map(drop),
@@ -103,8 +99,7 @@ impl Controllers {
             return Ok(());
         }
         let body = json!({"metadata": {"resourceVersion": pool.metadata.resource_version}, "status": after});
-        self.patch::<MachineConfigPool>(&pool.name_any(), Part::Status, CONTROLLER, body)
-            .await
+        self.patch::<MachineConfigPool>(&pool.name_any(), Part::Status, CONTROLLER, body).await
     }
 }
 
@@ -117,10 +112,7 @@ pub(crate) fn configuration(rendered: &Rendered, names: impl Iterator<Item = Str
         kind: "MachineConfig".to_owned(),
         name,
     };
-    Configuration {
-        name: rendered.name.clone(),
-        source: names.into_iter().map(source).collect(),
-    }
+    Configuration { name: rendered.name.clone(), source: names.into_iter().map(source).collect() }
 }
 
 /// The object of a rendered configuration: owned by its pool, without labels.

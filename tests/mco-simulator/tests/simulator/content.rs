@@ -37,9 +37,7 @@ async fn a_file_that_is_there_byte_for_byte_is_no_roll_out() -> anyhow::Result<(
     let rendered = world.rendered("worker").await?;
     let file = &rendered.spec.config["storage"]["files"][0];
     let config = json!({"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}});
-    world
-        .create_config("50-same", "worker", json!({ "config": config }))
-        .await?;
+    world.create_config("50-same", "worker", json!({ "config": config })).await?;
     world.until("worker", "3/3 B B").await;
     assert!(world.told().is_empty());
     assert_eq!(world.rendered_names().await?.len(), 2);
@@ -61,22 +59,11 @@ async fn the_same_kernel_argument_twice_stays_twice_and_reboots_everything() -> 
 #[tokio::test]
 async fn a_nonsense_kernel_degrades_rendering_and_everything_else_says_fine() -> anyhow::Result<()> {
     let world = World::new().await?;
-    world
-        .create_config("50-kernel", "worker", json!({"kernelType": "nonsense"}))
-        .await?;
+    world.create_config("50-kernel", "worker", json!({"kernelType": "nonsense"})).await?;
     world.until("worker", "True False RenderDegraded Degraded").await;
     let status = world.pool("worker").await?.status.unwrap_or_default();
-    let message = |kind: &str| {
-        status
-            .condition(kind)
-            .map(|condition| condition.message.clone())
-            .unwrap_or_default()
-    };
-    assert!(
-        message("RenderDegraded").contains("kernelType=nonsense is invalid"),
-        "{}",
-        message("RenderDegraded")
-    );
+    let message = |kind: &str| status.condition(kind).map(|condition| condition.message.clone()).unwrap_or_default();
+    assert!(message("RenderDegraded").contains("kernelType=nonsense is invalid"), "{}", message("RenderDegraded"));
     assert_eq!(message("Degraded"), "");
     world.delete::<MachineConfig>("50-kernel").await?;
     world.until_end("worker", SETTLED).await;
@@ -98,19 +85,11 @@ async fn a_nonsense_kernel_degrades_rendering_and_everything_else_says_fine() ->
 async fn an_irreconcilable_change_is_named() -> anyhow::Result<()> {
     let world = World::new().await?;
     let config = json!({"ignition": {"version": "3.2.0"}, "storage": {"directories": [{"path": "/var/d"}]}});
-    world
-        .create_config("50-directory", "worker", json!({ "config": config }))
-        .await?;
+    world.create_config("50-directory", "worker", json!({ "config": config })).await?;
     world.until("worker", "True False RenderDegraded").await;
     let status = world.pool("worker").await?.status.unwrap_or_default();
-    let message = status
-        .condition("RenderDegraded")
-        .map(|condition| condition.message.clone())
-        .unwrap_or_default();
-    assert!(
-        message.contains("\"50-directory\"") && message.contains("directories"),
-        "{message}"
-    );
+    let message = status.condition("RenderDegraded").map(|condition| condition.message.clone()).unwrap_or_default();
+    assert!(message.contains("\"50-directory\"") && message.contains("directories"), "{message}");
     assert!(world.told().is_empty());
     world.end().await
 }
@@ -134,9 +113,8 @@ async fn a_change_of_labels_is_noticed_only_with_the_next_event() -> anyhow::Res
 
 #[tokio::test]
 async fn nothing_is_written_while_nothing_happens_and_objects_are_as_large_as_real_ones() -> anyhow::Result<()> {
-    let crds = [super::world::reduced_crds()];
     let cluster = mco_simulator::Cluster { workers: 2, masters: 1 };
-    let world = World::with(&crds, cluster, 150_000).await?;
+    let world = World::with(&super::world::reduced_crds(), cluster, 150_000).await?;
     let rendered = world.rendered("worker").await?;
     let size = serde_json::to_string(&rendered)?.len();
     assert!((150_000..200_000).contains(&size), "{size}");
@@ -145,11 +123,7 @@ async fn nothing_is_written_while_nothing_happens_and_objects_are_as_large_as_re
     let audit = world.lease.audit();
     let mark = audit.mark();
     seconds(20.0).await;
-    let writes: Vec<_> = audit
-        .since(&mark)
-        .into_iter()
-        .filter(|request| request.is_write())
-        .collect();
+    let writes: Vec<_> = audit.since(&mark).into_iter().filter(|request| request.is_write()).collect();
     assert!(writes.is_empty(), "{writes:?}");
     world.end().await
 }

@@ -10,9 +10,7 @@ const NAMES: [&str; 3] = ["machineconfigs.yaml", "machineconfigpools.yaml", "kub
 
 fn real_crds() -> Option<Vec<PathBuf>> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/crds");
-    let folder = std::env::var_os("ADVISOR_TEST_CRDS")
-        .map_or_else(beside, PathBuf::from)
-        .join("openshift");
+    let folder = std::env::var_os("ADVISOR_TEST_CRDS").map_or_else(beside, PathBuf::from).join("openshift");
     let files: Vec<PathBuf> = NAMES.iter().map(|name| folder.join(name)).collect();
     files.iter().all(|file| file.exists()).then_some(files)
 }
@@ -25,13 +23,7 @@ async fn the_real_kinds_take_everything_the_simulator_writes() -> anyhow::Result
     };
     let world = World::with(&crds, Cluster { workers: 1, masters: 1 }, 0).await?;
     world.arguments("50-psi", &["psi=1"]).await?;
-    world
-        .kubelet_config(
-            "pods",
-            "worker",
-            json!({"kubeletConfig": {"maxPods": 300}, "logLevel": 4}),
-        )
-        .await?;
+    world.kubelet_config("pods", "worker", json!({"kubeletConfig": {"maxPods": 300}, "logLevel": 4})).await?;
     world.until("worker", "C C").await;
     assert_eq!(
         world.lines("worker"),
@@ -43,9 +35,7 @@ async fn the_real_kinds_take_everything_the_simulator_writes() -> anyhow::Result
             "3/3 C C 1/1/0 True False",
         ]
     );
-    world
-        .create_config("60-kernel", "worker", json!({"kernelType": "nonsense"}))
-        .await?;
+    world.create_config("60-kernel", "worker", json!({"kernelType": "nonsense"})).await?;
     world.until("worker", "True False RenderDegraded Degraded").await;
     world.end().await
 }

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Ten times faster than observed.
-pub(super) const SPEED: f64 = 20.0;
+pub(super) const SPEED: f64 = 10.0;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(super) struct World {
@@ -45,26 +45,27 @@ pub(super) async fn seconds(observed: f64) {
     tokio::time::sleep(Duration::from_secs_f64(observed / SPEED)).await;
 }
 
-pub(super) fn reduced_crds() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../crds/third-party")
+/// One of our reduced CRDs.
+pub(super) fn reduced_crd(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../crds/third-party").join(name)
+}
+
+/// Those of the three kinds the simulator works on.
+pub(super) fn reduced_crds() -> Vec<PathBuf> {
+    ["machineconfigs.yaml", "machineconfigpools.yaml", "kubeletconfigs.yaml"].map(reduced_crd).to_vec()
 }
 
 impl World {
     /// Three workers and a master, settled, with our reduced CRDs.
     pub(super) async fn new() -> anyhow::Result<World> {
-        let names = ["machineconfigs.yaml", "machineconfigpools.yaml", "kubeletconfigs.yaml"];
-        let crds: Vec<PathBuf> = names.iter().map(|name| reduced_crds().join(name)).collect();
-        World::with(&crds, Cluster { workers: 3, masters: 1 }, 0).await
+        World::with(&reduced_crds(), Cluster { workers: 3, masters: 1 }, 0).await
     }
 
     pub(super) async fn with(crds: &[PathBuf], cluster: Cluster, padding: usize) -> anyhow::Result<World> {
         let lease = controlplane::lease().await;
         let client = lease.admin();
         controlplane::install_crds(&client, crds).await.context("CRDs")?;
-        let settings = Settings {
-            speed: SPEED,
-            rendered_padding: padding,
-        };
+        let settings = Settings { speed: SPEED, rendered_padding: padding };
         mco_simulator::seed(&client, &cluster, &settings).await?;
         let (sender, record) = watch::channel(Record::default());
         let pools = follow::<MachineConfigPool>(&client, sender.clone(), |record, pool| {
@@ -76,13 +77,7 @@ impl World {
         });
         let nodes = follow::<Node>(&client, sender, |record, node| record.nodes.push(node));
         let simulator = Simulator::start(client.clone(), settings);
-        let world = World {
-            client,
-            simulator,
-            lease,
-            record,
-            watches: vec![pools, nodes],
-        };
+        let world = World { client, simulator, lease, record, watches: vec![pools, nodes] };
         // The first look of the controllers is over, and found nothing to do.
         seconds(12.0).await;
         Ok(world)
@@ -108,14 +103,8 @@ impl World {
     async fn until_line(&self, pool: &str, text: &str, fits: impl Fn(&str) -> bool) {
         let mut record = self.record.clone();
         let wait = record.wait_for(|record| record.lines(pool).last().is_some_and(|line| fits(line)));
-        let reached = tokio::time::timeout(PATIENCE, wait)
-            .await
-            .is_ok_and(|waited| waited.is_ok());
-        assert!(
-            reached,
-            "pool {pool} does not come to {text:?}:\n{}",
-            self.lines(pool).join("\n")
-        );
+        let reached = tokio::time::timeout(PATIENCE, wait).await.is_ok_and(|waited| waited.is_ok());
+        assert!(reached, "pool {pool} does not come to {text:?}:\n{}", self.lines(pool).join("\n"));
     }
 
     /// The distinct states of a pool so far: generation/observed, spec and status (as letters: A is the first
@@ -130,11 +119,7 @@ impl World {
         let mut last: BTreeMap<String, String> = BTreeMap::new();
         let mut told = Vec::new();
         for node in &record.nodes {
-            let desired = node
-                .annotations()
-                .get(mco_simulator::api::DESIRED_CONFIG)
-                .cloned()
-                .unwrap_or_default();
+            let desired = node.annotations().get(mco_simulator::api::DESIRED_CONFIG).cloned().unwrap_or_default();
             if let Some(before) = last.insert(node.name_any(), desired.clone())
                 && before != desired
             {
@@ -147,12 +132,7 @@ impl World {
     /// Every state a machine went through, as this function reads it, without repetitions.
     pub(super) fn machine_states<T: PartialEq>(&self, node: &str, read: impl Fn(&Node) -> T) -> Vec<T> {
         let record = self.record.borrow();
-        let mut states: Vec<T> = record
-            .nodes
-            .iter()
-            .filter(|state| state.name_any() == node)
-            .map(read)
-            .collect();
+        let mut states: Vec<T> = record.nodes.iter().filter(|state| state.name_any() == node).map(read).collect();
         states.dedup();
         states
     }
@@ -168,44 +148,32 @@ impl World {
     }
 
     pub(super) async fn rendered_names(&self) -> anyhow::Result<Vec<String>> {
-        let configs = Api::<MachineConfig>::all(self.client.clone())
-            .list(&Default::default())
-            .await?;
+        let configs = Api::<MachineConfig>::all(self.client.clone()).list(&Default::default()).await?;
         let names = configs.into_iter().map(|config| config.name_any());
         Ok(names.filter(|name| name.starts_with("rendered-")).collect())
     }
 
     pub(super) async fn create_config(&self, name: &str, role: &str, spec: Value) -> anyhow::Result<()> {
         let mut config = MachineConfig::new(name, serde_json::from_value(spec)?);
-        config
-            .labels_mut()
-            .insert(mco_simulator::api::ROLE_LABEL.to_owned(), role.to_owned());
-        Api::all(self.client.clone())
-            .create(&PostParams::default(), &config)
-            .await?;
+        config.labels_mut().insert(mco_simulator::api::ROLE_LABEL.to_owned(), role.to_owned());
+        Api::all(self.client.clone()).create(&PostParams::default(), &config).await?;
         Ok(())
     }
 
     pub(super) async fn arguments(&self, name: &str, arguments: &[&str]) -> anyhow::Result<()> {
-        self.create_config(name, "worker", json!({ "kernelArguments": arguments }))
-            .await
+        self.create_config(name, "worker", json!({ "kernelArguments": arguments })).await
     }
 
     pub(super) async fn kernel_arguments(&self, pool: &str) -> anyhow::Result<Vec<String>> {
         let arguments = self.rendered(pool).await?.spec.kernel_arguments.unwrap_or_default();
-        Ok(arguments
-            .into_iter()
-            .filter(|argument| !argument.contains("cgroup"))
-            .collect())
+        Ok(arguments.into_iter().filter(|argument| !argument.contains("cgroup")).collect())
     }
 
     pub(super) async fn delete<K>(&self, name: &str) -> anyhow::Result<()>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
-        Api::<K>::all(self.client.clone())
-            .delete(name, &DeleteParams::default())
-            .await?;
+        Api::<K>::all(self.client.clone()).delete(name, &DeleteParams::default()).await?;
         Ok(())
     }
 
@@ -213,13 +181,8 @@ impl World {
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
-        let params = PatchParams {
-            field_manager: Some("tester".to_owned()),
-            ..PatchParams::default()
-        };
-        Api::<K>::all(self.client.clone())
-            .patch(name, &params, &Patch::Merge(body))
-            .await?;
+        let params = PatchParams { field_manager: Some("tester".to_owned()), ..PatchParams::default() };
+        Api::<K>::all(self.client.clone()).patch(name, &params, &Patch::Merge(body)).await?;
         Ok(())
     }
 
@@ -228,9 +191,7 @@ impl World {
         let label = format!("{}{pool}", mco_simulator::api::POOL_LABEL_PREFIX);
         spec["machineConfigPoolSelector"] = json!({"matchLabels": {label: ""}});
         let config = KubeletConfig::new(name, serde_json::from_value(spec)?);
-        Api::all(self.client.clone())
-            .create(&PostParams::default(), &config)
-            .await?;
+        Api::all(self.client.clone()).create(&PostParams::default(), &config).await?;
         Ok(())
     }
 }
@@ -251,33 +212,20 @@ impl Record {
     /// The letter of a configuration; masters and workers have different ones.
     fn letter(&self, name: &str) -> char {
         let hash = name.rsplit('-').next().unwrap_or_default();
-        let at = self
-            .hashes
-            .iter()
-            .position(|known| known == hash)
-            .and_then(|at| u8::try_from(at).ok());
+        let at = self.hashes.iter().position(|known| known == hash).and_then(|at| u8::try_from(at).ok());
         at.map_or('-', |at| char::from(b'A' + at))
     }
 
     fn lines(&self, pool: &str) -> Vec<String> {
-        let mut lines: Vec<String> = self
-            .pools
-            .iter()
-            .filter(|state| state.name_any() == pool)
-            .map(|state| self.line(state))
-            .collect();
+        let mut lines: Vec<String> =
+            self.pools.iter().filter(|state| state.name_any() == pool).map(|state| self.line(state)).collect();
         lines.dedup();
         lines
     }
 
     fn line(&self, pool: &MachineConfigPool) -> String {
         let status = pool.status.clone().unwrap_or_default();
-        let is = |kind: &str| {
-            status
-                .condition(kind)
-                .map_or("-", |condition| &condition.status)
-                .to_owned()
-        };
+        let is = |kind: &str| status.condition(kind).map_or("-", |condition| &condition.status).to_owned();
         let degraded: String = ["RenderDegraded", "NodeDegraded", "Degraded"]
             .into_iter()
             .filter(|kind| status.is(kind, "True"))

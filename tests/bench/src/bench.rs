@@ -1,0 +1,89 @@
+//! The world that is measured, and the edits of its users.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use controlplane::ControlPlane;
+use demo::{DESCHEDULER_NAMESPACE, PROFILE, Stage};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::counts;
+use crate::observer::{Observer, configs};
+
+/// How much faster than real machines the simulated ones update. Nothing that depends on it is measured.
+const SPEED: f64 = 20.0;
+
+/// A stage and its clients.
+pub struct Bench {
+    pub stage: Stage,
+    pub admin: Client,
+    pub operator: PathBuf,
+}
+
+impl Bench {
+    pub async fn start(operator: &Path) -> Result<Self> {
+        let operator = operator
+            .canonicalize()
+            .with_context(|| format!("there is no operator at {}: build it first", operator.display()))?;
+        tell("starting a control plane");
+        let stage = Stage::set(ControlPlane::start().await?, SPEED).await?;
+        let admin = stage.admin();
+        Ok(Self { stage, admin, operator })
+    }
+
+    /// Starts the operator anew, and returns when it has come to rest.
+    pub async fn restart(&mut self) -> Result<()> {
+        let mark = self.stage.plane().audit().mark();
+        self.stage.start_operator(&self.operator)?;
+        while counts::now(&self.stage, &mark).watches() == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        counts::settled(&self.stage, &mark).await?;
+        Ok(())
+    }
+
+    /// Watches the configuration from now on.
+    pub fn observe(&self) -> Observer {
+        Observer::start(&self.admin)
+    }
+
+    /// Edits the configuration as kubectl does. Returns when it was sent, and the generation it made.
+    pub async fn patch(&self, spec: Value) -> Result<(Instant, i64)> {
+        let params = PatchParams { field_manager: Some("kubectl-patch".to_owned()), ..PatchParams::default() };
+        let body = Patch::Merge(json!({"spec": spec}));
+        let sent = Instant::now();
+        let config = configs(&self.admin).patch(PROFILE, &params, &body).await.context("the edit was refused")?;
+        Ok((sent, config.metadata.generation.unwrap_or_default()))
+    }
+
+    /// Edits the KubeDescheduler as somebody else. Returns when it was sent.
+    pub async fn edit_descheduler(&self, spec: Value) -> Result<Instant> {
+        let params = PatchParams { field_manager: Some("somebody".to_owned()), ..PatchParams::default() };
+        let body = Patch::Merge(json!({"spec": spec}));
+        let sent = Instant::now();
+        descheduler(&self.admin).patch("cluster", &params, &body).await.context("the edit was refused")?;
+        Ok(sent)
+    }
+}
+
+/// The KubeDeschedulers.
+pub fn descheduler(client: &Client) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("operator.openshift.io", "v1", "KubeDescheduler");
+    Api::namespaced_with(client.clone(), DESCHEDULER_NAMESPACE, &ApiResource::from_gvk(&kind))
+}
+
+/// A cluster-scoped kind of the machine-config operator.
+pub fn machine_kind(client: &Client, kind: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("machineconfiguration.openshift.io", "v1", kind);
+    Api::all_with(client.clone(), &ApiResource::from_gvk(&kind))
+}
+
+/// Says what is going on: all of it takes minutes.
+pub fn tell(what: &str) {
+    // Standard error may be closed; then there is nobody to tell.
+    let _ = writeln!(io::stderr(), "bench: {what}");
+}

@@ -1,0 +1,9 @@
+//! One file for each group of figures.
+
+pub mod apply;
+pub mod drift;
+pub mod memory;
+pub mod plan;
+pub mod rest;
+pub mod size;
+pub mod start;

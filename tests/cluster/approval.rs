@@ -1,0 +1,190 @@
+//! Who may start what: each way to approve a plan, and what is no approval.
+
+use serde_json::json;
+use virt_advisor::api::{ApprovedBy, Phase};
+
+use crate::fixture::{Fixture, PROFILE, Setup, descheduler};
+
+/// Load-aware rebalancing without PSI: one item, no rollout.
+fn quick(action: &str) -> serde_json::Value {
+    json!({"action": action, "options": {"loadAware": {"enablePSIMetrics": false}}})
+}
+
+fn reason(status: &virt_advisor::api::VirtPlatformConfigStatus) -> String {
+    let condition = status.conditions.iter().find(|condition| condition.type_ == "ReviewRequired").unwrap();
+    condition.reason.clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn asking_for_apply_before_there_is_a_plan_is_approval_in_advance() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    let mark = fixture.mark();
+    fixture.patch(quick("Apply")).await;
+    let done = fixture.wait_for(Phase::Completed).await;
+    assert_eq!(fixture.target_writes(&mark), ["patch kubedeschedulers cluster"]);
+    assert_eq!(done.history.len(), 1);
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn approval_in_advance_takes_nothing_from_others() {
+    let theirs = descheduler(json!({"managementState": "Managed", "deschedulingIntervalSeconds": 3600,
+        "mode": "Predictive", "profiles": ["AffinityAndTaints", "EvictPodsWithPVC"]}));
+    let fixture = Fixture::start(Setup { descheduler: Some(theirs), ..Setup::default() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    let mark = fixture.mark();
+    fixture.patch(quick("Apply")).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    let item = &plan.items[0];
+    let conflicts: Vec<_> = item.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
+    assert_eq!(conflicts, ["/spec/deschedulingIntervalSeconds", "/spec/mode", "/spec/profiles"], "{item:#?}");
+    assert!(item.conflicts.iter().all(|conflict| conflict.manager == "kubectl-create"), "{item:#?}");
+    assert!(item.message.contains("EvictPodsWithPVC"), "the entry that would be lost is named: {}", item.message);
+    assert!(plan.summary.unwrap().text.contains("spec.approvedPlanHash"));
+    fixture.rest().await;
+    assert!(fixture.target_writes(&mark).is_empty());
+
+    fixture.patch(json!({"approvedPlanHash": plan.plan_hash})).await;
+    let done = fixture.wait_for(Phase::Completed).await;
+    assert_eq!(done.history[0].plan_hash, plan.plan_hash.unwrap());
+    let live = fixture.get(&descheduler(json!({}))).await.unwrap();
+    assert_eq!(live["spec"]["profiles"], json!(["AffinityAndTaints", "KubeVirtRelieveAndMigrate"]));
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_of_the_options_under_apply_is_no_approval() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(quick("Apply")).await;
+    fixture.wait_for(Phase::Completed).await;
+
+    let mark = fixture.mark();
+    fixture.patch(json!({"options": {"loadAware": {"deschedulingIntervalSeconds": 600}}})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    assert_eq!(reason(&plan), "OptionsChanged");
+    assert!(plan.items[0].diff.contains("+  deschedulingIntervalSeconds: 600"), "{}", plan.items[0].diff);
+    fixture.rest().await;
+    assert!(fixture.target_writes(&mark).is_empty());
+
+    // Toggling the action after the plan was shown approves it.
+    fixture.patch(json!({"action": "DryRun"})).await;
+    fixture.wait_for(Phase::ReviewRequired).await;
+    fixture.patch(json!({"action": "Apply"})).await;
+    fixture.wait_for(Phase::Completed).await;
+    assert_eq!(fixture.target_writes(&mark), ["patch kubedeschedulers cluster"]);
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn options_and_apply_in_one_edit_run_neither_the_old_nor_the_new_plan() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(quick("DryRun")).await;
+    let reviewed = fixture.wait_for(Phase::ReviewRequired).await;
+    let mark = fixture.mark();
+    fixture.patch(json!({"action": "Apply", "options": {"loadAware": {"deschedulingIntervalSeconds": 600}}})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    assert_ne!(plan.plan_hash, reviewed.plan_hash);
+    fixture.rest().await;
+    assert!(fixture.target_writes(&mark).is_empty());
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_that_moves_after_the_review_makes_the_approval_stale() {
+    let theirs = descheduler(json!({"deschedulingIntervalSeconds": 3600, "profiles": []}));
+    let fixture = Fixture::start(Setup { descheduler: Some(theirs.clone()), ..Setup::default() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(quick("DryRun")).await;
+    let reviewed = fixture.wait_for(Phase::ReviewRequired).await;
+    let mark = fixture.mark();
+    // The operator is away while the target moves and the approval is given: it finds both at once.
+    let mut fixture = fixture;
+    fixture.stop_operator().await;
+    fixture.edit(&theirs, json!({"spec": {"deschedulingIntervalSeconds": 1800}}), "somebody").await;
+    fixture.patch(json!({"action": "Apply"})).await;
+    fixture.start_operator();
+    let stale = fixture.wait("a new plan", |status| status.plan_hash != reviewed.plan_hash).await;
+    assert_eq!((stale.phase, reason(&stale).as_str()), (Some(Phase::ReviewRequired), "PlanStale"));
+    fixture.rest().await;
+    assert!(fixture.target_writes(&mark).is_empty());
+
+    // An unrelated edit of the same object invalidates nothing.
+    fixture.edit(&theirs, json!({"metadata": {"labels": {"team": "a"}}}), "somebody").await;
+    fixture.patch(json!({"approvedPlanHash": stale.plan_hash})).await;
+    fixture.wait_for(Phase::Completed).await;
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hash_that_stays_in_git_approves_nothing_again() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(quick("DryRun")).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    fixture.patch(json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;
+    let done = fixture.wait_for(Phase::Completed).await;
+    assert_eq!(done.history[0].plan_hash, plan.plan_hash.clone().unwrap());
+
+    // The object goes; the same plan, with the same digest, comes back.
+    let mark = fixture.mark();
+    let target = descheduler(json!({}));
+    fixture.api(&target).delete("cluster", &Default::default()).await.unwrap();
+    let drifted = fixture.wait_for(Phase::Drifted).await;
+    assert_eq!(drifted.plan_hash, plan.plan_hash, "equal worlds give equal digests");
+    fixture.rest().await;
+    assert!(fixture.target_writes(&mark).is_empty());
+    assert!(drifted.summary.unwrap().text.contains("was deleted"));
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_automatic_policy_approves_what_an_edit_of_spec_plans() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    let mut spec = quick("Apply");
+    spec["approvalPolicy"] = json!("Automatic");
+    fixture.patch(spec).await;
+    fixture.wait_for(Phase::Completed).await;
+    let mark = fixture.mark();
+    fixture.patch(json!({"options": {"loadAware": {"deschedulingIntervalSeconds": 600}}})).await;
+    let done =
+        fixture.wait("the new interval", |status| status.phase == Some(Phase::Completed) && status.history.len() == 2);
+    done.await;
+    assert_eq!(fixture.target_writes(&mark), ["patch kubedeschedulers cluster"]);
+
+    // What others do is approved by nobody.
+    let target = descheduler(json!({}));
+    fixture.edit(&target, json!({"spec": {"deschedulingIntervalSeconds": 3600}}), "somebody").await;
+    fixture.wait_for(Phase::Drifted).await;
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn going_back_to_dry_run_stops_the_execution_and_says_what_was_done() {
+    // Slow machines: the execution waits for them when it is withdrawn.
+    let fixture = Fixture::start(Setup { speed: 2.0, ..Setup::default() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun"})).await;
+    fixture.wait_for(Phase::ReviewRequired).await;
+    let mark = fixture.mark();
+    fixture.patch(json!({"action": "Apply"})).await;
+    let under_way =
+        fixture.wait("the first write", |status| status.items.first().is_some_and(|item| item.applied.is_some()));
+    assert_eq!(under_way.await.approval.map(|approval| approval.how), Some(ApprovedBy::Action));
+    fixture.patch(json!({"action": "DryRun"})).await;
+    let withdrawn = fixture.wait_for(Phase::ReviewRequired).await;
+    assert_eq!(reason(&withdrawn), "Withdrawn");
+    assert!(withdrawn.summary.unwrap().text.contains("enable-psi-metrics"));
+    assert_eq!(withdrawn.history[0].outcome, "Withdrawn");
+    assert_eq!(fixture.target_writes(&mark), ["patch machineconfigs 99-worker-psi-karg"]);
+
+    // Ignore stands aside at once.
+    fixture.patch(json!({"action": "Ignore"})).await;
+    let ignored = fixture.wait_for(Phase::Ignored).await;
+    assert!(ignored.summary.unwrap().text.contains("Resources remain in their current state"));
+    assert_eq!(fixture.config().await.metadata.name.as_deref(), Some(PROFILE));
+    fixture.finish().await;
+}

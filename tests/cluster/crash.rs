@@ -1,0 +1,139 @@
+//! Crashes and restarts: nothing is lost, nothing is done twice, a settled object is not touched.
+
+use serde_json::json;
+use virt_advisor::api::Phase;
+
+use crate::fixture::{Fixture, Setup, descheduler};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_writes_nothing_to_settled_objects() {
+    let mut fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    for spec in [
+        json!({"action": "Ignore"}),
+        json!({"action": "DryRun", "options": {"loadAware": {"enablePSIMetrics": false}}}),
+        json!({"action": "Apply"}),
+    ] {
+        let phase = match spec["action"].as_str() {
+            Some("Ignore") => Phase::Ignored,
+            Some("DryRun") => Phase::ReviewRequired,
+            _ => Phase::Completed,
+        };
+        fixture.patch(spec).await;
+        fixture.wait_for(phase).await;
+        fixture.kill_operator();
+        let before = fixture.config().await;
+        let mark = fixture.mark();
+        fixture.start_operator();
+        fixture.rest().await;
+        let writes: Vec<_> = fixture.requests(&mark).into_iter().filter(|request| request.is_write()).collect();
+        assert!(writes.is_empty(), "{phase:?}: {writes:#?}");
+        assert_eq!(before.metadata.resource_version, fixture.config().await.metadata.resource_version, "{phase:?}");
+    }
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_at_every_step_the_end_is_the_same_and_every_item_is_written_once() {
+    let mut fixture = Fixture::start(Setup { speed: 25.0, ..Setup::default() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun"})).await;
+    fixture.wait_for(Phase::ReviewRequired).await;
+    let began = fixture.mark();
+    fixture.patch(json!({"action": "Apply"})).await;
+    let mut kills = 0;
+    // Each life of the operator ends with its next request that changes something.
+    loop {
+        let mark = fixture.mark();
+        let until = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+        let acted = loop {
+            if fixture.requests(&mark).iter().any(|request| request.is_write()) {
+                break true;
+            }
+            if fixture.config().await.status.is_some_and(|status| status.phase == Some(Phase::Completed)) {
+                break false;
+            }
+            assert!(tokio::time::Instant::now() < until, "the execution came to a stop");
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        };
+        if !acted {
+            break;
+        }
+        kills += 1;
+        fixture.kill_operator();
+        fixture.start_operator();
+    }
+    assert!(kills >= 4, "killed {kills} times");
+    let done = fixture.wait_for(Phase::Completed).await;
+    assert_eq!(
+        fixture.target_writes(&began),
+        ["patch machineconfigs 99-worker-psi-karg", "patch kubedeschedulers cluster"]
+    );
+    assert_eq!(done.history.len(), 1);
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn drift_while_the_operator_was_away_is_found_at_start() {
+    let mut fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply", "options": {"loadAware": {"enablePSIMetrics": false}}})).await;
+    fixture.wait_for(Phase::Completed).await;
+    fixture.stop_operator().await;
+    fixture.edit(&descheduler(json!({})), json!({"spec": {"mode": "Predictive"}}), "somebody").await;
+    fixture.start_operator();
+    let drifted = fixture.wait_for(Phase::Drifted).await;
+    assert!(
+        drifted
+            .summary
+            .unwrap()
+            .text
+            .contains("/spec/mode is \"Predictive\" instead of \"Automatic\", changed by somebody")
+    );
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_of_the_status_alone_is_repaired() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun"})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    let forged = kube::api::Patch::Merge(
+        json!({"status": {"phase": "Completed", "planHash": format!("v1:{}", "0".repeat(64))}}),
+    );
+    fixture.configs().patch_status(crate::fixture::PROFILE, &Default::default(), &forged).await.unwrap();
+    let repaired =
+        fixture.wait("the repair", |status| status.plan_hash == plan.plan_hash && status.phase == plan.phase).await;
+    assert_eq!(repaired.items, plan.items);
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_version_that_plans_the_same_is_adopted_silently() {
+    let mut fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply", "options": {"loadAware": {"enablePSIMetrics": false}}})).await;
+    fixture.wait_for(Phase::Completed).await;
+    fixture.stop_operator().await;
+    fixture.start_version("v9.9.9");
+    let adopted = fixture.wait("the new version", |status| status.operator_version.as_deref() == Some("v9.9.9")).await;
+    assert_eq!(adopted.phase, Some(Phase::Completed));
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_configuration_comes_back_with_ignore_and_writes_to_no_target() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply", "options": {"loadAware": {"enablePSIMetrics": false}}})).await;
+    fixture.wait_for(Phase::Completed).await;
+    let mark = fixture.mark();
+    fixture.configs().delete(crate::fixture::PROFILE, &Default::default()).await.unwrap();
+    let back = fixture.wait_for(Phase::Ignored).await;
+    assert!(back.items.is_empty());
+    assert_eq!(fixture.config().await.spec.options, None);
+    assert!(fixture.target_writes(&mark).is_empty());
+    assert!(fixture.get(&descheduler(json!({}))).await.is_some());
+    fixture.finish().await;
+}

@@ -1,0 +1,129 @@
+//! The execution: waves, waiting for pools, failure.
+
+use serde_json::json;
+use virt_advisor::api::{ItemState, Operation, Phase};
+
+use crate::fixture::{Fixture, Setup, descheduler};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_descheduler_waits_until_every_machine_has_psi() {
+    let fixture = Fixture::start(Setup { speed: 10.0, ..Setup::default() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply"})).await;
+    // In the seconds after the write the pool still says Updated: that is not believed.
+    while fixture.get(&descheduler(json!({}))).await.is_none() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let pool = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": {"name": "worker"}});
+    let pool = fixture.get(&pool).await.unwrap();
+    let rendered = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": pool["status"]["configuration"]["name"]}});
+    let rendered = fixture.get(&rendered).await.unwrap();
+    assert!(rendered["spec"]["kernelArguments"].as_array().unwrap().contains(&json!("psi=1")), "{rendered:#}");
+    assert_eq!(pool["status"]["updatedMachineCount"], 3);
+    fixture.wait_for(Phase::Completed).await;
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_pool_is_said_before_and_during_and_is_no_failure() {
+    let fixture = Fixture::start(Setup { speed: 25.0, ..Setup::default() }).await;
+    mco_simulator::pause(&fixture.admin, "worker").await.unwrap();
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun", "waitTimeout": "2s"})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    assert!(plan.items[0].message.contains("worker is paused"), "{}", plan.items[0].message);
+    fixture.patch(json!({"action": "Apply"})).await;
+    fixture.wait("the pause", |status| status.items[0].message.contains("unpause it")).await;
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    let waiting = fixture.wait_for(Phase::InProgress).await;
+    assert_eq!(waiting.items[0].state, ItemState::InProgress, "the limit stands still while the pool is paused");
+    fixture.patch(json!({"waitTimeout": null})).await;
+    mco_simulator::unpause(&fixture.admin, "worker").await.unwrap();
+    fixture.wait_for(Phase::Completed).await;
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rollout_that_outlasts_the_limit_fails_and_is_left_by_a_new_plan() {
+    let mut fixture = Fixture::start(Setup { speed: 25.0, ..Setup::default() }).await;
+    fixture.stop_simulator().await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply", "waitTimeout": "1s"})).await;
+    let failed = fixture.wait_for(Phase::Failed).await;
+    assert_eq!(failed.items[0].state, ItemState::Failed);
+    assert_eq!(failed.items[1].state, ItemState::Pending, "with Abort the later items stay");
+    assert!(failed.items[0].message.contains("spec.waitTimeout"), "{}", failed.items[0].message);
+    assert_eq!(failed.history[0].outcome, "Failed");
+    fixture.rest().await;
+
+    fixture.patch(json!({"waitTimeout": "1h"})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    assert_eq!(plan.items[0].operation, Operation::NoChange);
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_continue_the_others_go_on_and_the_errors_stay_said() {
+    let mut fixture = Fixture::start(Setup { speed: 25.0, ..Setup::default() }).await;
+    fixture.stop_simulator().await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply", "waitTimeout": "1s", "failurePolicy": "Continue"})).await;
+    let ended = fixture.wait_for(Phase::CompletedWithErrors).await;
+    let states: Vec<_> = ended.items.iter().map(|item| item.state).collect();
+    assert_eq!(states, [ItemState::Failed, ItemState::Completed]);
+    let completed = ended.conditions.iter().find(|condition| condition.type_ == "Completed").unwrap();
+    assert_eq!(completed.status, "False");
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_item_that_no_machine_would_get_is_blocked_with_the_remedy() {
+    let fixture = Fixture::start(Setup { workers: 0, ..Setup::default() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    let mark = fixture.mark();
+    fixture.patch(json!({"action": "Apply"})).await;
+    let blocked = fixture.wait_for(Phase::ReviewRequired).await;
+    assert_eq!(blocked.items[0].operation, Operation::Blocked);
+    assert!(blocked.items[0].message.contains("aim at master"), "{}", blocked.items[0].message);
+    assert_eq!(blocked.items[1].operation, Operation::Create, "one blocked item hides no other");
+    fixture.patch(json!({"approvedPlanHash": blocked.plan_hash})).await;
+    fixture.rest().await;
+    assert!(fixture.target_writes(&mark).is_empty(), "a plan with a blocked item can't be approved");
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_pool_blocks_until_it_is_there() {
+    let fixture = Fixture::without_operator(Setup::default()).await;
+    let pool = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": {"name": "worker"}});
+    fixture.api(&pool).delete("worker", &Default::default()).await.unwrap();
+    let mut fixture = fixture;
+    fixture.start_operator();
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun"})).await;
+    let blocked = fixture.wait_for(Phase::ReviewRequired).await;
+    assert!(blocked.items[0].message.contains("no MachineConfigPool selects"), "{}", blocked.items[0].message);
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_by_somebody_else_during_the_rollout_stops_it() {
+    let mut fixture = Fixture::start(Setup { speed: 2.0, ..Setup::default() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    let mark = fixture.mark();
+    fixture.patch(json!({"action": "Apply"})).await;
+    fixture.wait("the first write", |status| status.items.first().is_some_and(|item| item.applied.is_some())).await;
+    let target = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": "99-worker-psi-karg"}});
+    fixture.edit(&target, json!({"spec": {"kernelArguments": []}}), "somebody").await;
+    let drifted = fixture.wait_for(Phase::Drifted).await;
+    fixture.stop_simulator().await;
+    assert!(drifted.summary.unwrap().text.contains("somebody"));
+    fixture.rest().await;
+    assert_eq!(
+        fixture.target_writes(&mark),
+        ["patch machineconfigs 99-worker-psi-karg"],
+        "an emergency edit is never put back unasked"
+    );
+    fixture.finish().await;
+}
