@@ -1,1 +1,199 @@
-//! The invariants of docs/ARCHITECTURE.md that the compiler does not hold.
+//! The invariants of docs/ARCHITECTURE.md that the compiler does not hold: who depends on whom, and what pure code knows.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use virt_advisor::registry::PROFILES;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All Rust files below `folder`.
+fn sources(folder: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{folder} has no sources");
+    found
+}
+
+/// The file without its comments and its tests, which may name what they like.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let text = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+fn is_test(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "tests.rs")
+}
+
+fn dependencies() -> Vec<(String, Vec<(String, bool)>)> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version=1", "--offline", "--manifest-path"])
+        .arg(root().join("Cargo.toml"))
+        .output()
+        .unwrap();
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    packages
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array().unwrap().iter();
+            let dependencies = dependencies.map(|found| (text(&found["name"]), found["kind"].is_null()));
+            (text(&package["name"]), dependencies.collect())
+        })
+        .collect()
+}
+
+#[test]
+fn profiles_depend_on_the_sdk_and_nothing_else_of_ours() {
+    let packages = dependencies();
+    let ours: BTreeSet<_> = packages.iter().map(|(name, _)| name.clone()).collect();
+    let profiles: BTreeSet<_> = PROFILES.iter().map(|profile| profile.about().name.to_owned()).collect();
+    for (name, dependencies) in packages.iter().filter(|(name, _)| profiles.contains(name)) {
+        let of_ours: Vec<_> = dependencies.iter().map(|(name, _)| name).filter(|name| ours.contains(*name)).collect();
+        assert_eq!(of_ours, ["profile-sdk"], "{name}");
+    }
+    let (_, sdk) = packages.iter().find(|(name, _)| name == "profile-sdk").unwrap();
+    for (dependency, _) in sdk {
+        assert!(!ours.contains(dependency), "profile-sdk depends on {dependency}");
+        assert!(!["kube", "k8s-openapi", "tokio"].contains(&dependency.as_str()), "profile-sdk knows {dependency}");
+    }
+}
+
+#[test]
+fn the_operator_does_not_ship_what_only_tests_need() {
+    let packages = dependencies();
+    let (_, operator) = packages.iter().find(|(name, _)| name == "virt-advisor").unwrap();
+    for dev_only in ["controlplane", "mco-simulator", "demo", "bench"] {
+        assert!(!operator.contains(&(dev_only.to_owned(), true)), "{dev_only} is a dependency of the operator");
+    }
+}
+
+#[test]
+fn pure_code_knows_no_client_no_clock_and_no_async() {
+    let forbidden = [
+        "kube::Client",
+        "kube::Api",
+        "kube::api::Api",
+        "kube::client",
+        "kube::runtime",
+        "async fn",
+        ".await",
+        "tokio::",
+        "Timestamp::now",
+        "SystemTime",
+        "Instant",
+        "std::fs",
+        "std::net",
+        "std::env",
+        "crate::cluster",
+        "crate::controller",
+    ];
+    let pure = ["src/api", "src/plan", "profiles/sdk/src", "profiles/load-aware-rebalancing/src"];
+    for path in pure.iter().flat_map(|folder| sources(folder)) {
+        let code = code(&path);
+        for word in forbidden {
+            assert!(!code.contains(word), "{} is pure and names {word}", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_core_names_no_profile_and_no_kind_of_others() {
+    let mut words: Vec<&str> = vec!["MachineConfig", "KubeletConfig", "HyperConverged", "KubeDescheduler"];
+    for profile in PROFILES {
+        words.extend([profile.about().name, profile.about().options_key]);
+        words.extend(
+            profile
+                .kinds()
+                .iter()
+                .map(|declared| declared.kind.kind)
+                .filter(|kind| *kind != "CustomResourceDefinition"),
+        );
+    }
+    // What is special about pools lives in one module, behind a trait.
+    let special = root().join("src/controller/rollout");
+    let core = ["src/api", "src/plan", "src/controller", "src/cluster"];
+    for path in core.iter().flat_map(|folder| sources(folder)) {
+        if path.starts_with(&special) || is_test(&path) {
+            continue;
+        }
+        let code = code(&path).replace("MachineConfigPools", "");
+        for word in &words {
+            assert!(!code.contains(word), "{} names {word}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_owns_and_stays_readable() {
+    for path in ["src", "profiles", "tests"].iter().flat_map(|folder| sources(folder)) {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("//!"), "{} does not open with what it owns", path.display());
+        let lines = text.lines().count();
+        assert!(lines <= 600, "{} has {lines} lines: it is more than one idea", path.display());
+    }
+}
+
+#[test]
+fn every_profile_is_complete() {
+    let mut names = BTreeSet::new();
+    for profile in PROFILES {
+        let about = profile.about();
+        let folder = root().join("profiles").join(about.name);
+        for file in ["README.md", "OWNERS", "Cargo.toml"] {
+            assert!(folder.join(file).is_file(), "{} has no {file}", about.name);
+        }
+        assert!(names.insert(about.name) && names.insert(about.options_key), "{} is there twice", about.name);
+        assert!(
+            about.name.len() <= 63
+                && about.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        );
+        assert!(
+            !about.description.is_empty() && about.description.len() <= 200,
+            "{}: {}",
+            about.name,
+            about.description
+        );
+        assert!(profile.configure(None).is_ok(), "{} has no valid defaults", about.name);
+        let owners = fs::read_to_string(root().join("CODEOWNERS")).unwrap();
+        assert!(owners.contains(&format!("/profiles/{}/", about.name)), "{} is not in CODEOWNERS", about.name);
+    }
+}
+
+#[test]
+fn every_case_is_held_by_a_test_that_exists() {
+    let text = fs::read_to_string(root().join("docs/TESTING.md")).unwrap();
+    let table = text.split("## Cases").nth(1).unwrap();
+    let all: String = ["src", "profiles", "tests"]
+        .iter()
+        .flat_map(|folder| sources(folder))
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let mut held = 0;
+    for row in
+        table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| case") && !line.starts_with("| ---"))
+    {
+        let tests = row.split('|').rev().nth(1).unwrap_or_default();
+        for test in tests.split('`').skip(1).step_by(2) {
+            assert!(all.contains(&format!("fn {test}(")), "{test} does not exist: {row}");
+            held += 1;
+        }
+    }
+    assert!(held > 15, "{held} tests are named");
+}

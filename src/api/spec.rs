@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::status::VirtPlatformConfigStatus;
 
 /// A profile to plan and, once approved, to apply to this cluster.
+#[expect(clippy::duplicated_attributes, reason = "each column has a type and a path")]
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "advisor.kubevirt.io",
@@ -16,6 +17,7 @@ use super::status::VirtPlatformConfigStatus;
     plural = "virtplatformconfigs",
     singular = "virtplatformconfig",
     shortname = "vpc",
+    doc = "A profile of reviewed changes to the components of a virtualization cluster: planned, approved, applied, watched.",
     status = "VirtPlatformConfigStatus",
     derive = "PartialEq",
     printcolumn(name = "Action", type_ = "string", json_path = ".spec.action"),

@@ -33,6 +33,7 @@ use crate::api::VirtPlatformConfig;
 use crate::cluster::Cluster;
 use crate::registry;
 use memory::Memory;
+pub use rollout::ROLLOUT_KINDS;
 use rollout::{MachineConfigPools, Rollouts};
 use triggers::Triggers;
 use watches::Watches;

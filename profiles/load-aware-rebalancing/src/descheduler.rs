@@ -1,6 +1,7 @@
 //! The KubeDescheduler `cluster`, in the shape that the installed release serves.
 
 use profile_sdk::{Body, Draft, DraftError, Impact, Inputs, ObjectRef, render};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::options::LoadAware;
@@ -16,18 +17,24 @@ const REBALANCING: [&str; 3] = ["KubeVirtRelieveAndMigrate", "DevKubeVirtRelieve
 const COMPATIBLE: [&str; 2] = ["AffinityAndTaints", "SoftTopologyAndDuplicates"];
 
 /// What the installed CRD offers, of all that differs between releases.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct Served {
-    profiles: Vec<String>,
+    /// The best of [`REBALANCING`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<String>,
+    /// All profiles, where none of them will do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    instead: Vec<String>,
     limit_total: bool,
     limit_node: bool,
 }
 
 pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, DraftError> {
     let served = served(inputs)?;
-    let chosen = REBALANCING.into_iter().find(|name| served.profiles.iter().any(|offered| offered == name));
     let mut notes = Vec::new();
-    let body = match chosen {
-        Some(chosen) => Body::Ensure(object(options, inputs, &served, chosen, &mut notes)?),
+    let body = match &served.profile {
+        Some(profile) => Body::Ensure(object(options, inputs, &served, profile, &mut notes)?),
         None => Body::Blocked {
             target: ObjectRef {
                 api_version: "operator.openshift.io/v1".to_owned(),
@@ -38,7 +45,7 @@ pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, Draft
             remedy: format!(
                 "the installed Kube Descheduler Operator offers no profile that rebalances virtual machines (it has {}): \
                  update it to the one of OpenShift 4.17 or newer",
-                if served.profiles.is_empty() { "none".to_owned() } else { served.profiles.join(", ") }
+                if served.instead.is_empty() { "none".to_owned() } else { served.instead.join(", ") }
             ),
         },
     };
@@ -99,27 +106,26 @@ fn kept_profiles(inputs: &Inputs) -> Result<Vec<String>, DraftError> {
     Ok(kept.filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
-/// Reads what the served version v1 of the CRD offers. Recorded is that, not the schema.
+/// Reads what the served version v1 of the CRD offers. Recorded is what of it matters, so that a release which adds
+/// another profile changes no plan.
 fn served(inputs: &Inputs) -> Result<Served, DraftError> {
-    let offered = inputs.derive(&descheduler_crd(), "/spec/versions", |versions| {
+    let served = inputs.derive(&descheduler_crd(), "/spec/versions", |versions| {
         let version = versions.and_then(Value::as_array)?.iter().find(|version| {
             version.get("name").and_then(Value::as_str) == Some("v1")
                 && version.get("served").and_then(Value::as_bool) == Some(true)
         })?;
         let spec = version.pointer("/schema/openAPIV3Schema/properties/spec/properties")?;
-        let limits = |name: &str| spec.pointer(&format!("/evictionLimits/properties/{name}")).is_some();
-        Some(json!({
-            "profiles": spec.pointer("/profiles/items/enum").cloned().unwrap_or_else(|| json!([])),
-            "limitTotal": limits("total"),
-            "limitNode": limits("node"),
-        }))
+        let limit = |name: &str| spec.pointer(&format!("/evictionLimits/properties/{name}")).is_some();
+        let offered = spec.pointer("/profiles/items/enum").and_then(Value::as_array).into_iter().flatten();
+        let offered: Vec<_> = offered.filter_map(Value::as_str).map(str::to_owned).collect();
+        let profile = REBALANCING.into_iter().find(|name| offered.iter().any(|other| other == name));
+        let served = Served {
+            instead: if profile.is_some() { Vec::new() } else { offered },
+            profile: profile.map(str::to_owned),
+            limit_total: limit("total"),
+            limit_node: limit("node"),
+        };
+        serde_json::to_value(served).ok()
     })?;
-    let offered = offered.unwrap_or_default();
-    let names = offered.get("profiles").and_then(Value::as_array).into_iter().flatten();
-    let flag = |name: &str| offered.get(name).and_then(Value::as_bool).unwrap_or_default();
-    Ok(Served {
-        profiles: names.filter_map(Value::as_str).map(str::to_owned).collect(),
-        limit_total: flag("limitTotal"),
-        limit_node: flag("limitNode"),
-    })
+    Ok(served.and_then(|served| serde_json::from_value(served).ok()).unwrap_or_default())
 }

@@ -8,12 +8,26 @@ mod pools;
 
 pub(super) use pools::MachineConfigPools;
 
-use profile_sdk::Kind;
+use profile_sdk::{Access, Declared, Kind};
 use serde_json::Value;
 
 use crate::api::TargetRef;
 use crate::plan::health::Rollout;
 use crate::plan::item::Effect;
+
+const POOL: Kind = Kind {
+    group: "machineconfiguration.openshift.io",
+    versions: &["v1"],
+    kind: "MachineConfigPool",
+    plural: "machineconfigpools",
+};
+const MACHINE_CONFIG: Kind = Kind { kind: "MachineConfig", plural: "machineconfigs", ..POOL };
+
+/// What following rollouts reads. Rendered MachineConfigs have names that nobody knows beforehand.
+pub const ROLLOUT_KINDS: &[Declared] = &[
+    Declared { kind: POOL, access: Access::Read, name: None },
+    Declared { kind: MACHINE_CONFIG, access: Access::Read, name: None },
+];
 
 /// How far a written object is.
 #[derive(Debug, PartialEq)]

@@ -10,13 +10,11 @@ use serde_json::Value;
 
 use super::contents;
 use super::pool::Pool;
-use super::{Rollouts, Standing};
+use super::{MACHINE_CONFIG, POOL, Rollouts, Standing};
 use crate::api::TargetRef;
 use crate::plan::digest;
 use crate::plan::health::Rollout;
 use crate::plan::item::Effect;
-
-const GROUP: &str = "machineconfiguration.openshift.io";
 
 /// The pools of the cluster, and what was learned of their rendered configurations.
 #[derive(Default)]
@@ -39,15 +37,15 @@ impl MachineConfigPools {
 
 impl Rollouts for MachineConfigPools {
     fn watched(&self) -> Kind {
-        Kind { group: GROUP, versions: &["v1"], kind: "MachineConfigPool", plural: "machineconfigpools" }
+        POOL
     }
 
     fn learned(&self) -> Kind {
-        Kind { group: GROUP, versions: &["v1"], kind: "MachineConfig", plural: "machineconfigs" }
+        MACHINE_CONFIG
     }
 
     fn concern(&self, target: &TargetRef) -> bool {
-        target.kind == "MachineConfig" && target.api_version.starts_with(GROUP)
+        target.kind == MACHINE_CONFIG.kind && target.api_version.starts_with(MACHINE_CONFIG.group)
     }
 
     fn saw(&self, object: &Value) {

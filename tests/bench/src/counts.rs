@@ -70,11 +70,12 @@ impl Counts {
     pub fn told(&self) -> String {
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         for request in &self.requests {
-            let status = if request.subresource.is_empty() { "" } else { "/" };
+            let slash = if request.subresource.is_empty() { "" } else { "/" };
+            // What is no object has only its address.
+            let what = if request.resource.is_empty() { &request.uri } else { &request.resource };
             let dry_run = if request.dry_run { " (dry run)" } else { "" };
             let refused = if request.code < 400 { String::new() } else { format!(" ({})", request.code) };
-            let kind =
-                format!("{} {}{status}{}{dry_run}{refused}", request.verb, request.resource, request.subresource);
+            let kind = format!("{} {what}{slash}{}{dry_run}{refused}", request.verb, request.subresource);
             *kinds.entry(kind).or_default() += 1;
         }
         let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();

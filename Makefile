@@ -1,0 +1,79 @@
+# Every entry point for people and for CI. On a fresh machine each sets up what it needs: Rust and Go do the rest.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+CARGO ?= cargo
+CRD := crds/advisor.kubevirt.io_virtplatformconfigs.yaml
+ROLE := config/rbac/role.yaml
+DENY_VERSION := 0.20.2
+
+.PHONY: help
+help: ## Show the targets.
+	@sed -n 's/^\([a-z-]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## Build the program, target/release/virt-advisor.
+	$(CARGO) build --release --package virt-advisor
+
+.PHONY: controlplane
+controlplane: ## Build etcd and kube-apiserver once (about 4 minutes) and print their folder as the last line.
+	@sh tests/controlplane/build.sh
+
+.PHONY: demo
+demo: controlplane ## Show the main job on a control plane of its own. DEMO_ONCE=1 ends it after the story.
+	@$(CARGO) build --quiet --package virt-advisor --package demo
+	@target/debug/demo --operator target/debug/virt-advisor
+
+.PHONY: run
+run: ## Run the operator on the cluster of the current kubeconfig context. ARGS="--zap-log-level=debug" adds flags.
+	$(CARGO) run --package virt-advisor -- run --zap-encoder=console $(ARGS)
+
+.PHONY: install
+install: ## Install the CRD into the cluster of the current kubeconfig context.
+	kubectl apply --server-side -f $(CRD)
+
+.PHONY: test
+test: controlplane ## Run every test.
+	$(CARGO) test --workspace
+
+.PHONY: bench
+bench: controlplane ## Measure requests, times and memory of the release build, and print them as a table.
+	$(CARGO) build --release --package virt-advisor
+	$(CARGO) build --package bench
+	target/debug/bench --operator target/release/virt-advisor
+
+.PHONY: generate
+generate: ## Write the generated files: the CRD and the role.
+	$(CARGO) build --quiet --package virt-advisor
+	target/debug/virt-advisor crd > $(CRD).new && mv $(CRD).new $(CRD)
+	target/debug/virt-advisor rbac > $(ROLE).new && mv $(ROLE).new $(ROLE)
+
+.PHONY: check
+check: check-format check-lints check-docs check-generated check-dependencies ## Check format, lints, docs, generated files and licences.
+
+.PHONY: check-format
+check-format:
+	$(CARGO) fmt --all -- --check
+
+.PHONY: check-lints
+check-lints:
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+.PHONY: check-docs
+check-docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+
+.PHONY: check-generated
+check-generated:
+	@$(CARGO) build --quiet --package virt-advisor
+	@fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && \
+	target/debug/virt-advisor crd > "$$fresh/crd" && target/debug/virt-advisor rbac > "$$fresh/role" && \
+	if ! diff -u $(CRD) "$$fresh/crd" || ! diff -u $(ROLE) "$$fresh/role"; then \
+		echo "generated files are stale: run make generate and commit the result" >&2; exit 1; \
+	fi
+
+.PHONY: check-dependencies
+check-dependencies:
+	@if ! $(CARGO) deny --version 2>/dev/null | grep -q " $(DENY_VERSION)$$"; then \
+		$(CARGO) install --locked --version $(DENY_VERSION) cargo-deny; \
+	fi
+	$(CARGO) deny --log-level error check bans licenses sources
