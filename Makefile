@@ -74,6 +74,6 @@ check-generated:
 .PHONY: check-dependencies
 check-dependencies:
 	@if ! $(CARGO) deny --version 2>/dev/null | grep -q " $(DENY_VERSION)$$"; then \
-		$(CARGO) install --locked --version $(DENY_VERSION) cargo-deny; \
+		$(CARGO) install --debug --locked --version $(DENY_VERSION) cargo-deny; \
 	fi
 	$(CARGO) deny --log-level error check bans licenses sources

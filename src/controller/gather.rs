@@ -92,7 +92,10 @@ pub(super) async fn world(
         Some(drafted) => drafted,
         None => match look.draft(planner.as_ref()).await? {
             Ok(drafted) => memory.drafted.insert(drafted).clone(),
-            Err(instead) => return Ok(instead),
+            Err(instead) => {
+                memory.forget_plan();
+                return Ok(instead);
+            }
         },
     };
     let items = look.items(&drafted, memory).await?;

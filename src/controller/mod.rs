@@ -41,6 +41,11 @@ use watches::Watches;
 /// How long to wait before advertising is tried again after an error.
 const ADVERTISE_PAUSE: Duration = Duration::from_secs(5);
 
+/// How long one try may take.
+const ADVERTISE_LIMIT: Duration = Duration::from_secs(30);
+/// How long a look that is under way may take after the signal to stop; the process has ten seconds.
+const STOP_LIMIT: Duration = Duration::from_secs(8);
+
 /// What every look needs.
 struct Context {
     cluster: Arc<Cluster>,
@@ -132,18 +137,28 @@ pub async fn run(client: Client, version: &'static str, stop: CancellationToken)
             Err(error) => tracing::error!(%error, "the controller failed"),
         }
     });
+    let hung = async {
+        stop.cancelled().await;
+        tokio::time::sleep(STOP_LIMIT).await;
+        tracing::warn!("a look at a configuration did not end in time and is given up");
+    };
     tokio::select! {
         () = reconciles => {}
         () = advertising => {}
         () = crds => {}
+        () = hung => {}
     }
     ctx.watches.close();
     tracing::info!("the operator has stopped");
 }
 
 async fn advertise_until_done(ctx: &Context, exists: impl Fn(&str) -> bool) {
-    while let Err(error) = advertise::all(&ctx.cluster, &exists).await {
-        tracing::warn!(%error, "profiles could not be advertised");
+    loop {
+        match tokio::time::timeout(ADVERTISE_LIMIT, advertise::all(&ctx.cluster, &exists)).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => tracing::warn!(%error, "profiles could not be advertised"),
+            Err(_) => tracing::warn!("profiles could not be advertised: the API server does not answer"),
+        }
         tokio::time::sleep(ADVERTISE_PAUSE).await;
     }
 }

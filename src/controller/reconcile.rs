@@ -21,7 +21,7 @@ use crate::api::{self, Action, Phase, Severity, VirtPlatformConfig, VirtPlatform
 use crate::cluster::ClusterError;
 use crate::plan::decide::{Decision, LookAgain, decide};
 use crate::plan::observed::{Observed, Wanted, World};
-use crate::plan::{reason, status};
+use crate::plan::{conditions, reason, status};
 use crate::registry;
 
 /// One look may take this long; then it is given up and made anew.
@@ -127,7 +127,7 @@ async fn look(
     memory: &mut Memory,
 ) -> Result<(), LookError> {
     let wanted = Wanted::of(config);
-    let old = config.status.clone().unwrap_or_default();
+    let old = our_status(config);
     let name = config.name_any();
 
     // Gather and draft: the profile's drafts are previewed as soon as it made them.
@@ -179,8 +179,9 @@ async fn report(
         return Ok(());
     }
     let version = config.resource_version().unwrap_or_default();
-    ctx.cluster.write_status(&name, &version, &new).await.map_err(LookError::Status)?;
-    memory.replaced_version = Some(version);
+    let written = ctx.cluster.write_status(&name, &version, &new).await.map_err(LookError::Status)?;
+    // A write that changed nothing makes no event to wait for.
+    memory.replaced_version = Some(version).filter(|version| *version != written);
     memory.progress_at = Some(now);
     tracing::info!(config = name, phase = ?new.phase, plan = new.plan_hash, "status written");
     for note in report::notes(old, &new) {
@@ -239,9 +240,16 @@ impl Settled {
             uid: config.uid(),
             replan: config.annotations().get(api::REPLAN_ANNOTATION).cloned(),
             deleting: config.metadata.deletion_timestamp.is_some(),
-            status: config.status.clone().unwrap_or_default(),
+            status: our_status(config),
         }
     }
+}
+
+/// The status without what others put into it.
+fn our_status(config: &VirtPlatformConfig) -> Status {
+    let mut status = config.status.clone().unwrap_or_default();
+    conditions::retain_ours(&mut status.conditions);
+    status
 }
 
 /// An object that no longer fits our types is told so, and its neighbours go on. The text is the same each time, and so

@@ -19,9 +19,11 @@ pub(super) async fn wait_until_served(client: &Client) {
     let mut pause = FIRST_PAUSE;
     loop {
         // Metadata is enough, and fits whatever the objects hold.
-        let problem = match configs.list_metadata(&ListParams::default().limit(1)).await {
-            Ok(_) => return,
-            Err(error) => problem(&ClusterError::from(error)),
+        let list = ListParams::default().limit(1);
+        let problem = match tokio::time::timeout(LONGEST_PAUSE, configs.list_metadata(&list)).await {
+            Ok(Ok(_)) => return,
+            Ok(Err(error)) => problem(&ClusterError::from(error)),
+            Err(_) => problem(&ClusterError::Transient { message: format!("no answer within {LONGEST_PAUSE:?}") }),
         };
         if problem != said {
             tracing::warn!("{problem}");

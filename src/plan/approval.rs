@@ -32,7 +32,11 @@ pub enum Waiting {
 /// Why not.
 pub fn granted(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<Approval, Waiting> {
     let how = rule(seen.wanted, seen.status, plan)?;
-    let by = seen.wanted.action_edit.as_ref().map_or("unknown", |edit| &edit.by);
+    let edit = match how {
+        ApprovedBy::Hash => &seen.wanted.hash_edit,
+        ApprovedBy::Action | ApprovedBy::InAdvance | ApprovedBy::Policy => &seen.wanted.action_edit,
+    };
+    let by = edit.as_ref().map_or("unknown", |edit| &edit.by);
     Ok(Approval {
         plan_hash: plan.digest.clone(),
         how,

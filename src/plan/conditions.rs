@@ -40,6 +40,19 @@ pub struct Verdict<'a> {
     pub generation: i64,
 }
 
+/// Leaves out conditions of others: they are not ours to compare or to write.
+pub fn retain_ours(conditions: &mut Vec<Condition>) {
+    let phases: Vec<_> = PHASES.iter().chain(&RARE_PHASES).map(|(_, name)| *name).collect();
+    let others = [
+        condition::READY,
+        condition::RECONCILING,
+        condition::STALLED,
+        condition::INPUT_DEPENDENCY_DRIFT,
+        condition::UPGRADE_AVAILABLE,
+    ];
+    conditions.retain(|found| phases.iter().chain(&others).any(|name| *name == found.type_));
+}
+
 /// The conditions of `verdict`. `lastTransitionTime` of `old` ones is kept where their status stays.
 #[must_use]
 pub fn derive(old: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<Condition> {

@@ -134,7 +134,11 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
     if matches!(seen.status.phase, Some(Phase::Failed | Phase::CompletedWithErrors)) && !cause_is_gone(seen, plan) {
         return Decision::Hold;
     }
-    let publish = |phase, reason, detail| Decision::Publish(Publication { phase, reason, detail, ended: None });
+    let left = left_behind(seen.status, plan);
+    let publish = |phase, reason, detail: String| {
+        let detail = [detail.as_str(), left.as_str()].join(" ").trim().to_owned();
+        Decision::Publish(Publication { phase, reason, detail, ended: None })
+    };
     if plan.blocked().next().is_some() {
         return publish(Phase::ReviewRequired, reason::BLOCKED, String::new());
     }
@@ -148,6 +152,16 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
             publish(phase, reason, [detail, how_to_approve(&waiting).to_owned()].join(" ").trim().to_owned())
         }
     }
+}
+
+/// What earlier plans applied and this one does not speak of: it stays, and that must be said.
+fn left_behind(status: &VirtPlatformConfigStatus, plan: &Plan) -> String {
+    let gone = status.items.iter().filter(|item| item.applied.is_some() && plan.item(&item.name).is_none());
+    let names: Vec<_> = gone.map(|item| item.target_ref.to_string()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("No longer part of the plan, and left as it is: {}.", names.join(", "))
 }
 
 /// Whether what made the execution fail can have changed: the spec, an input, or the target of an item that failed.

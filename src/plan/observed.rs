@@ -11,7 +11,7 @@ use super::digest;
 use super::health::Rollout;
 use crate::api::{self, Action, FailurePolicy, Severity, VirtPlatformConfig, VirtPlatformConfigStatus};
 
-/// The edit that last set `spec.action`.
+/// The edit that last set a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// The field manager.
@@ -29,6 +29,8 @@ pub struct Wanted {
     pub action: Action,
     /// The edit that set the action, if the API server recorded it.
     pub action_edit: Option<Edit>,
+    /// The edit that set approvedPlanHash, if the API server recorded it.
+    pub hash_edit: Option<Edit>,
     /// Digest of spec without action and approvedPlanHash.
     pub spec_hash: String,
     /// `spec.options`.
@@ -60,7 +62,8 @@ impl Wanted {
         Self {
             generation: config.metadata.generation.unwrap_or_default(),
             action: spec.action,
-            action_edit: action_edit(config),
+            action_edit: edit_of(config, "/f:spec/f:action"),
+            hash_edit: edit_of(config, "/f:spec/f:approvedPlanHash"),
             spec_hash: digest::sha256(&rest),
             options: spec.options.clone(),
             approved_plan_hash: spec.approved_plan_hash.clone().filter(|hash| !hash.is_empty()),
@@ -74,12 +77,12 @@ impl Wanted {
     }
 }
 
-/// Who owns `spec.action`, and since when: the latest of the managers that do.
-fn action_edit(config: &VirtPlatformConfig) -> Option<Edit> {
+/// Who owns the field, and since when: the latest of the managers that do.
+fn edit_of(config: &VirtPlatformConfig, field: &str) -> Option<Edit> {
     let entries = config.metadata.managed_fields.iter().flatten();
     let owners = entries.filter(|entry| {
         let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
-        fields.and_then(|fields| fields.pointer("/f:spec/f:action")).is_some()
+        fields.and_then(|fields| fields.pointer(field)).is_some()
     });
     let edits = owners
         .filter_map(|entry| Some(Edit { by: entry.manager.clone().unwrap_or_default(), at: entry.time.as_ref()?.0 }));

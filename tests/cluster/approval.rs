@@ -188,3 +188,37 @@ async fn going_back_to_dry_run_stops_the_execution_and_says_what_was_done() {
     assert_eq!(fixture.config().await.metadata.name.as_deref(), Some(PROFILE));
     fixture.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_leaves_the_plan_is_said_to_stay() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply"})).await;
+    fixture.wait_for(Phase::Completed).await;
+    fixture.patch(json!({"options": {"loadAware": {"enablePSIMetrics": false}}})).await;
+    let done = fixture.wait("the smaller plan", |status| status.items.len() == 1).await;
+    assert_eq!(done.phase, Some(Phase::Completed));
+    let text = done.summary.unwrap().text;
+    assert!(text.contains("left as it is: MachineConfig 99-worker-psi-karg"), "{text}");
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_condition_of_somebody_else_stays_and_causes_no_loop() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(quick("DryRun")).await;
+    fixture.wait_for(Phase::ReviewRequired).await;
+    let foreign = json!({
+        "apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
+        "status": {"conditions": [{"type": "Audited", "status": "True", "reason": "Read", "message": "by a person",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+    });
+    let params = kube::api::PatchParams::apply("auditor");
+    fixture.configs().patch_status(PROFILE, &params, &kube::api::Patch::Apply(&foreign)).await.unwrap();
+    fixture.rest().await;
+    fixture.patch(json!({"options": {"loadAware": {"deschedulingIntervalSeconds": 600}}})).await;
+    let plan = fixture.wait("the new plan", |status| status.items[0].diff.contains("600")).await;
+    assert!(plan.conditions.iter().any(|condition| condition.type_ == "Audited"), "{plan:#?}");
+    fixture.finish().await;
+}

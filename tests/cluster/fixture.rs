@@ -23,7 +23,7 @@ const USER: &str = "virt-advisor";
 /// The longest time that anything may take; a fast machine needs a fraction.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long an unchanged world is watched for writes.
-const REST: Duration = Duration::from_millis(2500);
+const REST: Duration = Duration::from_millis(1500);
 
 /// What is there before the operator starts.
 pub struct Setup {

@@ -69,6 +69,7 @@ fn wanted(action: Action, generation: i64) -> Wanted {
     Wanted {
         generation,
         action,
+        hash_edit: None,
         action_edit: Some(Edit { by: "somebody".into(), at: at(1000) }),
         spec_hash: "spec".into(),
         options: None,

@@ -85,10 +85,7 @@ impl Request {
     #[must_use]
     pub fn is_write(&self) -> bool {
         let question = matches!(self.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io");
-        let verb = matches!(
-            self.verb.as_str(),
-            "create" | "update" | "patch" | "delete" | "deletecollection"
-        );
+        let verb = matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection");
         verb && !question && !self.dry_run && self.code < 300
     }
 
@@ -116,17 +113,12 @@ impl Audit {
     /// If the audit log cannot be read, or is not one.
     #[must_use]
     pub fn since(&self, mark: &Mark) -> Vec<Request> {
-        let text = self
-            .read(mark.0)
-            .unwrap_or_else(|error| panic!("cannot read {}: {error}", self.log.display()));
+        let text = self.read(mark.0).unwrap_or_else(|error| panic!("cannot read {}: {error}", self.log.display()));
         let mut seen = BTreeSet::new();
         let mut requests = Vec::new();
         for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
             let event: Event = serde_json::from_str(line).unwrap_or_else(|error| {
-                panic!(
-                    "{} has a line that is no audit event: {error}: {line}",
-                    self.log.display()
-                )
+                panic!("{} has a line that is no audit event: {error}: {line}", self.log.display())
             });
             // The end of a watch: its begin is in the log, if only before the mark.
             let end_of_watch = event.verb == "watch" && event.stage == Stage::ResponseComplete;

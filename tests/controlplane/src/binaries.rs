@@ -32,10 +32,7 @@ impl Binaries {
 
     /// The programs in one folder.
     pub(crate) fn in_folder(folder: &Path) -> Result<Self, Error> {
-        Ok(Self {
-            etcd: program(folder, "etcd")?,
-            apiserver: program(folder, "kube-apiserver")?,
-        })
+        Ok(Self { etcd: program(folder, "etcd")?, apiserver: program(folder, "kube-apiserver")? })
     }
 }
 
@@ -43,19 +40,11 @@ impl Binaries {
 fn program(folder: &Path, name: &str) -> Result<PathBuf, Error> {
     let path = folder.join(name);
     let Ok(absolute) = path.canonicalize() else {
-        return Err(Error::Program {
-            path,
-            problem: "does not exist",
-        });
+        return Err(Error::Program { path, problem: "does not exist" });
     };
-    let executable = absolute
-        .metadata()
-        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
+    let executable = absolute.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
     if !executable {
-        return Err(Error::Program {
-            path,
-            problem: "is not an executable file",
-        });
+        return Err(Error::Program { path, problem: "is not an executable file" });
     }
     Ok(absolute)
 }
@@ -85,12 +74,8 @@ fn build() -> Result<PathBuf, Error> {
     match answer.lines().last() {
         Some(folder) if output.status.success() => Ok(PathBuf::from(folder)),
         _ => Err(match log.last().and_then(|line| line.strip_prefix("controlplane: ")) {
-            Some(problem) if !problem.starts_with("building ") => Error::Unbuildable {
-                problem: problem.to_owned(),
-            },
-            _ => Error::Build {
-                log: log[log.len().saturating_sub(5)..].join("\n"),
-            },
+            Some(problem) if !problem.starts_with("building ") => Error::Unbuildable { problem: problem.to_owned() },
+            _ => Error::Build { log: log[log.len().saturating_sub(5)..].join("\n") },
         }),
     }
 }

@@ -60,10 +60,7 @@ impl Authority {
     /// For a user of these groups.
     pub(crate) fn user(&self, user: &str, groups: &[&str]) -> Result<Identity, Error> {
         if groups.len() > ORGANISATION.len() {
-            return Err(Error::Groups {
-                user: user.to_owned(),
-                most: ORGANISATION.len(),
-            });
+            return Err(Error::Groups { user: user.to_owned(), most: ORGANISATION.len() });
         }
         let mut params = params(user, groups);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -73,10 +70,7 @@ impl Authority {
     fn sign(&self, params: &CertificateParams, subject: &str) -> Result<Identity, Error> {
         let key = key(subject)?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(failed(subject))?;
-        Ok(Identity {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        })
+        Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 }
 

@@ -145,10 +145,7 @@ impl Error {
 
     pub(crate) fn api(action: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let action = action.into();
-        move |source| Error::Api {
-            action,
-            source: Box::new(source),
-        }
+        move |source| Error::Api { action, source: Box::new(source) }
     }
 }
 

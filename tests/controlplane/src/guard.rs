@@ -62,12 +62,8 @@ impl Guard {
 
     fn tell(&self, word: &str, pid: u32) -> Result<(), Error> {
         let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
-        let pipe = pipe.as_mut().ok_or_else(|| Error::Guard {
-            problem: "has no pipe".to_owned(),
-        })?;
-        writeln!(pipe, "{word} {pid}").map_err(|error| Error::Guard {
-            problem: format!("is gone: {error}"),
-        })
+        let pipe = pipe.as_mut().ok_or_else(|| Error::Guard { problem: "has no pipe".to_owned() })?;
+        writeln!(pipe, "{word} {pid}").map_err(|error| Error::Guard { problem: format!("is gone: {error}") })
     }
 }
 
@@ -95,9 +91,7 @@ impl Process {
     pub(crate) fn start(guard: &Arc<Guard>, program: &Path, args: &[String], log: &str) -> Result<Self, Error> {
         let log = guard.folder().join(log);
         let output = open(&log).map_err(Error::io(format!("open {}", log.display())))?;
-        let errors = output
-            .try_clone()
-            .map_err(Error::io(format!("open {}", log.display())))?;
+        let errors = output.try_clone().map_err(Error::io(format!("open {}", log.display())))?;
         let mut child = Command::new("sh")
             // Becomes the program once a line arrives, and ends if we do before that.
             .args(["-c", r#"read -r _ && exec "$@" </dev/null"#, "sh"])
@@ -115,12 +109,7 @@ impl Process {
             .spawn()
             .map_err(Error::io(format!("start {}", program.display())))?;
         let go = child.stdin.take();
-        let process = Self {
-            child,
-            guard: Arc::clone(guard),
-            program: program.to_owned(),
-            log,
-        };
+        let process = Self { child, guard: Arc::clone(guard), program: program.to_owned(), log };
         process.guard.tell("pid", process.child.id())?;
         // A failed write means that the shell is gone already, which `exited` tells better.
         let _ = go.map(|mut pipe| pipe.write_all(b"go\n"));
@@ -142,9 +131,7 @@ impl Process {
         self.signal(Signal::SIGSTOP)?;
         // Its end is left (WNOWAIT) to `exited`.
         let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-        waitid(Id::Pid(self.pid()), flags)
-            .map(drop)
-            .map_err(|errno| self.refused("pause", errno))
+        waitid(Id::Pid(self.pid()), flags).map(drop).map_err(|errno| self.refused("pause", errno))
     }
 
     /// Lets it go on.
@@ -162,28 +149,17 @@ impl Process {
     }
 
     fn refused(&self, action: &str, errno: Errno) -> Error {
-        Error::Io {
-            action: format!("{action} {}", self.program.display()),
-            source: errno.into(),
-        }
+        Error::Io { action: format!("{action} {}", self.program.display()), source: errno.into() }
     }
 
     /// The error that says that it ended by itself.
     pub(crate) fn ended(&self, status: ExitStatus) -> Error {
-        Error::Exited {
-            path: self.program.clone(),
-            status,
-            log: self.log_tail(),
-        }
+        Error::Exited { path: self.program.clone(), status, log: self.log_tail() }
     }
 
     /// The error that says that it does not serve.
     pub(crate) fn not_ready(&self, within: std::time::Duration) -> Error {
-        Error::NotReady {
-            path: self.program.clone(),
-            within,
-            log: self.log_tail(),
-        }
+        Error::NotReady { path: self.program.clone(), within, log: self.log_tail() }
     }
 
     fn log_tail(&self) -> String {
@@ -194,11 +170,7 @@ impl Process {
             .iter()
             .map(|line| format!("  {}", line.chars().take(400).collect::<String>()))
             .collect();
-        if tail.is_empty() {
-            "  (it wrote nothing)".to_owned()
-        } else {
-            tail.join("\n")
-        }
+        if tail.is_empty() { "  (it wrote nothing)".to_owned() } else { tail.join("\n") }
     }
 }
 

@@ -49,14 +49,9 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
         return Ok(vec![path.to_owned()]);
     }
     let read = || -> std::io::Result<Vec<PathBuf>> {
-        let mut files: Vec<_> = path
-            .read_dir()?
-            .map(|entry| entry.map(|entry| entry.path()))
-            .collect::<Result<_, _>>()?;
-        files.retain(|file| {
-            file.extension()
-                .is_some_and(|extension| extension == "yaml" || extension == "yml")
-        });
+        let mut files: Vec<_> =
+            path.read_dir()?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml" || extension == "yml"));
         files.sort();
         Ok(files)
     };
@@ -64,10 +59,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn parse(text: &str, origin: &str) -> Result<Vec<DynamicObject>, Error> {
-    let wrong = |problem: String| Error::Yaml {
-        origin: origin.to_owned(),
-        problem,
-    };
+    let wrong = |problem: String| Error::Yaml { origin: origin.to_owned(), problem };
     // No limits: this reads our own files, and some definitions are larger than what a stranger may send.
     let options = serde_saphyr::options! { budget: None };
     let documents: Vec<Value> =
@@ -88,23 +80,16 @@ async fn apply(client: &Client, objects: Vec<DynamicObject>, manager: &str) -> R
     try_join_all(definitions.into_iter().map(|object| async move {
         let resource = ApiResource::erase::<CustomResourceDefinition>(&());
         let applied = patch(&Api::all_with(client.clone(), &resource), &object, manager).await?;
-        let problem = |error: serde_json::Error| Error::Yaml {
-            origin: object.name_any(),
-            problem: error.to_string(),
-        };
-        let definition = serde_json::to_value(applied)
-            .and_then(serde_json::from_value)
-            .map_err(problem)?;
+        let problem = |error: serde_json::Error| Error::Yaml { origin: object.name_any(), problem: error.to_string() };
+        let definition = serde_json::to_value(applied).and_then(serde_json::from_value).map_err(problem)?;
         served(client, &definition).await
     }))
     .await?;
     for object in others {
         let types = object.types.clone().unwrap_or_default();
         let action = format!("apply {} {}", types.kind, object.name_any());
-        let kind = GroupVersionKind::try_from(&types).map_err(|error| Error::Yaml {
-            origin: action.clone(),
-            problem: error.to_string(),
-        })?;
+        let kind = GroupVersionKind::try_from(&types)
+            .map_err(|error| Error::Yaml { origin: action.clone(), problem: error.to_string() })?;
         let (resource, capabilities) = discovery::pinned_kind(client, &kind)
             .await
             .map_err(Error::api(format!("find the kind {}/{}", types.api_version, kind.kind)))?;
@@ -127,9 +112,7 @@ fn is_definition(object: &DynamicObject) -> bool {
 async fn patch(api: &Api<DynamicObject>, object: &DynamicObject, manager: &str) -> Result<DynamicObject, Error> {
     let name = object.name_any();
     let action = format!("apply {} {name}", object.types.clone().unwrap_or_default().kind);
-    api.patch(&name, &PatchParams::apply(manager).force(), &Patch::Apply(object))
-        .await
-        .map_err(Error::api(action))
+    api.patch(&name, &PatchParams::apply(manager).force(), &Patch::Apply(object)).await.map_err(Error::api(action))
 }
 
 /// Waits until a new kind can be used.
@@ -143,11 +126,7 @@ async fn served(client: &Client, definition: &CustomResourceDefinition) -> Resul
         };
         if Instant::now() > deadline {
             let what = format!("{} is not served", definition.name_any());
-            return Err(Error::Unsettled {
-                what,
-                within: SERVED,
-                last,
-            });
+            return Err(Error::Unsettled { what, within: SERVED, last });
         }
         tokio::time::sleep(POLL).await;
     }
@@ -160,18 +139,10 @@ async fn served(client: &Client, definition: &CustomResourceDefinition) -> Resul
 /// after Established only, and before that just spare the server from sending large definitions over and over.
 async fn not_served(client: &Client, definition: &CustomResourceDefinition) -> Result<Option<String>, kube::Error> {
     answers(client, definition).await?;
-    let current = Api::<CustomResourceDefinition>::all(client.clone())
-        .get_status(&definition.name_any())
-        .await?;
+    let current = Api::<CustomResourceDefinition>::all(client.clone()).get_status(&definition.name_any()).await?;
     let conditions = current.status.and_then(|status| status.conditions).unwrap_or_default();
-    if !conditions
-        .iter()
-        .any(|condition| condition.type_ == "Established" && condition.status == "True")
-    {
-        let reasons: Vec<_> = conditions
-            .into_iter()
-            .filter_map(|condition| condition.message)
-            .collect();
+    if !conditions.iter().any(|condition| condition.type_ == "Established" && condition.status == "True") {
+        let reasons: Vec<_> = conditions.into_iter().filter_map(|condition| condition.message).collect();
         return Ok(Some(format!("not established; {}", reasons.join("; "))));
     }
     answers(client, definition).await?;

@@ -83,12 +83,7 @@ impl ControlPlane {
         let (etcd_port, port) = (Port::reserve()?, Port::reserve()?);
 
         let etcd_address = SocketAddr::from((Ipv4Addr::LOCALHOST, etcd_port.number()));
-        let etcd = Process::start(
-            &guard,
-            &binaries.etcd,
-            &settings::etcd_arguments(etcd_port.number()),
-            "etcd.log",
-        )?;
+        let etcd = Process::start(&guard, &binaries.etcd, &settings::etcd_arguments(etcd_port.number()), "etcd.log")?;
         // Meanwhile etcd starts.
         settings::write_server_files(guard.folder(), &authority)?;
         let plane = Self {
@@ -126,8 +121,7 @@ impl ControlPlane {
     /// Outside of a tokio runtime.
     #[must_use]
     pub fn admin(&self) -> Client {
-        self.client("admin", &["system:masters"])
-            .expect("a plane that has started has signed this certificate before")
+        self.client("admin", &["system:masters"]).expect("a plane that has started has signed this certificate before")
     }
 
     /// A new client of a user, who may do what RBAC says.
@@ -240,12 +234,7 @@ impl ControlPlane {
 
     /// Whether both programs run, so that another test can use them.
     pub(crate) fn is_usable(&self) -> bool {
-        let etcd_runs = self
-            .etcd
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .exited()
-            .is_none();
+        let etcd_runs = self.etcd.lock().unwrap_or_else(PoisonError::into_inner).exited().is_none();
         let server_runs = match &mut *self.server() {
             Server::Running(process) => process.exited().is_none(),
             Server::Stopped | Server::Paused(_) => false,
@@ -258,10 +247,7 @@ impl ControlPlane {
     pub(crate) fn traces(&self) -> (PathBuf, Vec<u32>) {
         let etcd = self.etcd.lock().unwrap_or_else(PoisonError::into_inner).id();
         let server = self.server().process().map(|process| process.id());
-        (
-            self.guard.folder().to_owned(),
-            std::iter::once(etcd).chain(server).collect(),
-        )
+        (self.guard.folder().to_owned(), std::iter::once(etcd).chain(server).collect())
     }
 
     fn server(&self) -> MutexGuard<'_, Server> {
@@ -272,12 +258,7 @@ impl ControlPlane {
     fn launch(&self) -> Result<(), Error> {
         let mut server = self.server();
         if server.process().is_none_or(|process| process.exited().is_some()) {
-            let process = Process::start(
-                &self.guard,
-                &self.binaries.apiserver,
-                &self.arguments,
-                "kube-apiserver.log",
-            )?;
+            let process = Process::start(&self.guard, &self.binaries.apiserver, &self.arguments, "kube-apiserver.log")?;
             *server = Server::Running(process);
         }
         Ok(())
@@ -336,9 +317,7 @@ impl ControlPlane {
 }
 
 async fn serves(client: &Client) -> Result<(), kube::Error> {
-    let request = http::Request::get("/readyz")
-        .body(Vec::new())
-        .expect("a constant path is a valid request");
+    let request = http::Request::get("/readyz").body(Vec::new()).expect("a constant path is a valid request");
     client.request_text(request).await?;
     Api::<Namespace>::all(client.clone()).get_metadata("default").await?;
     Ok(())

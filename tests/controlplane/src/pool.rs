@@ -16,10 +16,7 @@ static POOL: LazyLock<Pool> = LazyLock::new(|| {
         Ok(size @ 1..=64) => size,
         _ => panic!("{SIZE}={text} is not a number of control planes from 1 to 64"),
     });
-    Pool {
-        permits: Arc::new(Semaphore::new(size)),
-        idle: Mutex::new(Vec::new()),
-    }
+    Pool { permits: Arc::new(Semaphore::new(size)), idle: Mutex::new(Vec::new()) }
 });
 
 struct Pool {
@@ -45,19 +42,13 @@ pub struct Lease {
 /// # Panics
 /// With the reason, if a plane cannot be started.
 pub async fn lease() -> Lease {
-    let permit = Arc::clone(&POOL.permits)
-        .acquire_owned()
-        .await
-        .expect("the pool is never closed");
+    let permit = Arc::clone(&POOL.permits).acquire_owned().await.expect("the pool is never closed");
     let plane = match idle() {
         Some(plane) => emptied(plane).await,
         None => ControlPlane::start().await,
     };
     let plane = plane.unwrap_or_else(|error| panic!("no control plane for this test: {error}"));
-    Lease {
-        plane: Some(plane),
-        _permit: permit,
-    }
+    Lease { plane: Some(plane), _permit: permit }
 }
 
 fn idle() -> Option<ControlPlane> {

@@ -26,10 +26,7 @@ impl Port {
         };
         let (number, socket) = reserve().map_err(Error::io("get a free loopback port"))?;
         // Other systems refuse the server's bind beside ours.
-        Ok(Self {
-            number,
-            _reservation: cfg!(target_os = "linux").then_some(socket),
-        })
+        Ok(Self { number, _reservation: cfg!(target_os = "linux").then_some(socket) })
     }
 
     pub(crate) fn number(&self) -> u16 {

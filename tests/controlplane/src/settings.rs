@@ -29,10 +29,7 @@ pub(crate) fn etcd_arguments(port: u16) -> Vec<String> {
 
 /// The paths are relative to the plane's folder, in which the server runs.
 pub(crate) fn server_arguments(port: u16, etcd_port: u16) -> Vec<String> {
-    let mut arguments = vec![
-        format!("--secure-port={port}"),
-        format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
-    ];
+    let mut arguments = vec![format!("--secure-port={port}"), format!("--etcd-servers=http://127.0.0.1:{etcd_port}")];
     arguments.extend(
         [
             "--bind-address=127.0.0.1",
@@ -116,8 +113,5 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
 pub(crate) fn base64(text: &str) -> String {
     // The encoding of the bytes of a Secret is the one that a kubeconfig has.
     let encoded = serde_json::to_value(ByteString(text.as_bytes().to_vec()));
-    encoded
-        .ok()
-        .and_then(|value| value.as_str().map(String::from))
-        .expect("bytes are encoded as one string")
+    encoded.ok().and_then(|value| value.as_str().map(String::from)).expect("bytes are encoded as one string")
 }

@@ -87,9 +87,7 @@ impl ControlPlane {
             until_empty(|| delete_namespaces(&client)).await
         };
         // Each stage gives up by itself; this is for a server that does not answer at all.
-        tokio::time::timeout(4 * WITHIN, work)
-            .await
-            .unwrap_or_else(|_| Err(not_empty("no answer".to_owned())))
+        tokio::time::timeout(4 * WITHIN, work).await.unwrap_or_else(|_| Err(not_empty("no answer".to_owned())))
     }
 }
 
@@ -109,11 +107,7 @@ async fn until_empty<F: Future<Output = Vec<String>>>(pass: impl Fn() -> F) -> R
 }
 
 fn not_empty(last: String) -> Error {
-    Error::Unsettled {
-        what: "the control plane is not empty".to_owned(),
-        within: WITHIN,
-        last,
-    }
+    Error::Unsettled { what: "the control plane is not empty".to_owned(), within: WITHIN, last }
 }
 
 async fn delete_kinds(client: &Client, kinds: &[(&str, &str, &str)]) -> Vec<String> {
@@ -132,9 +126,7 @@ async fn delete_objects(client: &Client, resource: &ApiResource) -> Vec<String> 
         Err(error) if is_missing(&error) => return Vec::new(),
         Err(error) => return vec![format!("{}: {}", resource.kind, told(&error))],
     };
-    let objects = objects
-        .into_iter()
-        .filter(|object| !belongs_to_server(&resource.kind, object));
+    let objects = objects.into_iter().filter(|object| !belongs_to_server(&resource.kind, object));
     stream::iter(objects)
         .map(|object| async move {
             let name = format!("{} {}", resource.kind, object.name_any());
@@ -267,14 +259,9 @@ async fn delete_definition(
         Some(definition) => definition,
         None => {
             let path = format!("{}/{name}", CustomResourceDefinition::url_path(&(), None));
-            let request = http::Request::get(path)
-                .body(Vec::new())
-                .map_err(kube::Error::HttpError)?;
+            let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
             let definition: Definition = client.request(request).await?;
-            known
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(name.clone(), definition.clone());
+            known.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), definition.clone());
             definition
         }
     };
@@ -284,9 +271,7 @@ async fn delete_definition(
     };
     // The server would delete the objects, too, but looks only every five seconds whether the last one has gone.
     if metadata.metadata.deletion_timestamp.is_none() {
-        Api::<CustomResourceDefinition>::all(client.clone())
-            .delete(&name, &DeleteParams::default())
-            .await?;
+        Api::<CustomResourceDefinition>::all(client.clone()).delete(&name, &DeleteParams::default()).await?;
     }
     Ok(left)
 }
@@ -314,8 +299,7 @@ async fn delete_namespace(api: &Api<Namespace>, namespace: Namespace) -> String 
         api.delete(&name, &DeleteParams::default()).await?;
         let mut current = api.get(&name).await?;
         current.spec.get_or_insert_default().finalizers = Some(Vec::new());
-        api.replace_subresource("finalize", &name, &PostParams::default(), &current)
-            .await?;
+        api.replace_subresource("finalize", &name, &PostParams::default(), &current).await?;
         Ok(())
     };
     match ended.await {

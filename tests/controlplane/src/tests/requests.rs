@@ -24,41 +24,24 @@ async fn requests_are_told_by_user_verb_and_code_and_dry_runs_are_no_writes() {
     let plane = lease().await;
     apply_yaml(&plane.admin(), RIGHTS, "test").await.unwrap();
     let mut config = plane.client_config("writer", &[]).unwrap();
-    config
-        .headers
-        .push((http::header::USER_AGENT, http::HeaderValue::from_static("the-writer/1")));
+    config.headers.push((http::header::USER_AGENT, http::HeaderValue::from_static("the-writer/1")));
     let api: Api<ConfigMap> = Api::default_namespaced(Client::try_from(config).unwrap());
     let mark = plane.audit().mark();
 
     let object = config_map("one");
     let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "b" } });
-    api.create(
-        &PostParams {
-            dry_run: true,
-            ..PostParams::default()
-        },
-        &object,
-    )
-    .await
-    .unwrap();
+    api.create(&PostParams { dry_run: true, ..PostParams::default() }, &object).await.unwrap();
     api.create(&PostParams::default(), &object).await.unwrap();
     api.create(&PostParams::default(), &object).await.unwrap_err();
-    api.patch("one", &PatchParams::apply("test").dry_run(), &Patch::Apply(&body))
-        .await
-        .unwrap();
-    api.patch("one", &PatchParams::apply("test"), &Patch::Apply(&body))
-        .await
-        .unwrap();
+    api.patch("one", &PatchParams::apply("test").dry_run(), &Patch::Apply(&body)).await.unwrap();
+    api.patch("one", &PatchParams::apply("test"), &Patch::Apply(&body)).await.unwrap();
     api.delete("one", &DeleteParams::default().dry_run()).await.unwrap();
     api.delete("one", &DeleteParams::default()).await.unwrap();
     api.get("one").await.unwrap_err();
 
     let mut requests = plane.audit().since(&mark);
     requests.retain(|request| request.user == "writer");
-    let told: Vec<_> = requests
-        .iter()
-        .map(|one| (one.verb.as_str(), one.dry_run, one.code, one.is_write()))
-        .collect();
+    let told: Vec<_> = requests.iter().map(|one| (one.verb.as_str(), one.dry_run, one.code, one.is_write())).collect();
     assert_eq!(
         told,
         [
@@ -73,14 +56,7 @@ async fn requests_are_told_by_user_verb_and_code_and_dry_runs_are_no_writes() {
         ]
     );
     let patch = &requests[4];
-    assert_eq!(
-        (
-            patch.group.as_str(),
-            patch.resource.as_str(),
-            patch.subresource.as_str()
-        ),
-        ("", "configmaps", "")
-    );
+    assert_eq!((patch.group.as_str(), patch.resource.as_str(), patch.subresource.as_str()), ("", "configmaps", ""));
     assert_eq!((patch.namespace.as_str(), patch.name.as_str()), ("default", "one"));
     assert_eq!(patch.stage, Stage::ResponseComplete);
     assert_eq!(patch.user_agent, "the-writer/1");
@@ -97,19 +73,11 @@ async fn a_watch_is_told_once_when_it_begins() {
     let watch = api.watch(&WatchParams::default().timeout(1), "0").await.unwrap();
     let begun = plane.audit().since(&mark);
     let middle = plane.audit().mark();
-    watch
-        .map(|event| event.map(drop))
-        .try_collect::<Vec<()>>()
-        .await
-        .unwrap();
+    watch.map(|event| event.map(drop)).try_collect::<Vec<()>>().await.unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;
 
-    let watches = |requests: Vec<crate::Request>| {
-        requests
-            .into_iter()
-            .filter(crate::Request::is_watch)
-            .collect::<Vec<_>>()
-    };
+    let watches =
+        |requests: Vec<crate::Request>| requests.into_iter().filter(crate::Request::is_watch).collect::<Vec<_>>();
     let begun = watches(begun);
     assert_eq!(begun.len(), 1, "{begun:#?}");
     assert_eq!((begun[0].code, begun[0].stage), (200, Stage::ResponseStarted));

@@ -82,12 +82,7 @@ async fn count<K>(client: &Client) -> usize
 where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
-    Api::<K>::all(client.clone())
-        .list(&ListParams::default())
-        .await
-        .unwrap()
-        .items
-        .len()
+    Api::<K>::all(client.clone()).list(&ListParams::default()).await.unwrap().items.len()
 }
 
 #[tokio::test]
@@ -114,25 +109,17 @@ async fn wiping_leaves_a_plane_as_it_was() {
 
         let start = Instant::now();
         plane.wipe().await.unwrap();
-        println!(
-            "round {round}: installed in {installed:?}, wiped in {:?}",
-            start.elapsed()
-        );
+        println!("round {round}: installed in {installed:?}, wiped in {:?}", start.elapsed());
 
         assert_eq!(count::<CustomResourceDefinition>(&client).await, 0);
         assert_eq!(count::<Node>(&client).await, 0);
         assert_eq!(count::<Pod>(&client).await, 0);
         assert_eq!(count::<Namespace>(&client).await, 4);
-        assert_eq!(
-            (count::<ConfigMap>(&client).await, count::<ClusterRole>(&client).await),
-            before
-        );
+        assert_eq!((count::<ConfigMap>(&client).await, count::<ClusterRole>(&client).await), before);
         assert_eq!(count::<ClusterRoleBinding>(&client).await, bindings);
     }
     // The objects are gone, not only out of sight with their definition.
-    install_crds(&client, &[folder.path().join("widgets.yaml")])
-        .await
-        .unwrap();
+    install_crds(&client, &[folder.path().join("widgets.yaml")]).await.unwrap();
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.dev", "v1", "Widget"));
     let widgets: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     assert_eq!(widgets.list(&ListParams::default()).await.unwrap().items.len(), 0);
