@@ -5,6 +5,8 @@ CARGO ?= cargo
 CRD := crds/advisor.kubevirt.io_virtplatformconfigs.yaml
 ROLE := config/rbac/role.yaml
 DENY_VERSION := 0.20.2
+# A test never writes the snapshot that it is compared with; INSTA_UPDATE=always make test does.
+export INSTA_UPDATE ?= no
 
 .PHONY: help
 help: ## Show the targets.
