@@ -8,7 +8,7 @@ use kube::{Resource, ResourceExt};
 
 use super::{Cluster, ClusterError};
 use crate::api::{FIELD_MANAGER, VirtPlatformConfig};
-use crate::plan::{digest, status};
+use crate::plan::{digest, wire};
 
 /// Events about cluster-scoped objects are accepted here only.
 const NAMESPACE: &str = "default";
@@ -47,7 +47,7 @@ impl Cluster {
             },
             action: Some(note.action.to_owned()),
             event_time: Some(MicroTime(now)),
-            note: Some(status::cut_text(&note.text, NOTE_LIMIT)),
+            note: Some(wire::cut_text(&note.text, NOTE_LIMIT)),
             reason: Some(note.reason.to_owned()),
             regarding: Some(config.object_ref(&())),
             reporting_controller: Some(FIELD_MANAGER.to_owned()),

@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::triggers::Subject;
 use crate::api::{Action, Operation, Phase, VirtPlatformConfig};
 use crate::cluster::{ApplyMode, ClusterError, Precondition};
-use crate::plan::decide::Execution;
+use crate::plan::decision::Execution;
 use crate::plan::item::{self, PlanItem};
 use crate::plan::status::Written;
 use crate::plan::{Plan, fields};

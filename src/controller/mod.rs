@@ -10,6 +10,7 @@ mod reconcile;
 mod report;
 mod rollout;
 mod start;
+mod stream;
 mod triggers;
 mod watches;
 

@@ -19,9 +19,10 @@ use super::triggers::Causes;
 use super::{Context, report};
 use crate::api::{self, Action, Phase, Severity, VirtPlatformConfig, VirtPlatformConfigStatus as Status};
 use crate::cluster::ClusterError;
-use crate::plan::decide::{Decision, LookAgain, decide};
+use crate::plan::decide::decide;
+use crate::plan::decision::{Decision, LookAgain};
 use crate::plan::observed::{Observed, Wanted, World};
-use crate::plan::{conditions, reason, status};
+use crate::plan::{conditions, reason, status, wire};
 use crate::registry;
 
 /// One look may take this long; then it is given up and made anew.
@@ -275,7 +276,7 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
     let status = json!({
         "phase": Phase::Failed,
         "observedGeneration": invalid.metadata.generation,
-        "summary": {"text": status::cut_text(&message, 1024), "plan": "", "create": 0, "update": 0, "remove": 0,
+        "summary": {"text": wire::cut_text(&message, 1024), "plan": "", "create": 0, "update": 0, "remove": 0,
             "noChange": 0, "blocked": 0, "deferred": 0, "machinesToReboot": 0},
         "conditions": [condition("Failed"), condition("Stalled")],
     });

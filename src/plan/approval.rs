@@ -41,7 +41,7 @@ pub fn granted(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<Appro
         plan_hash: plan.digest.clone(),
         how,
         by: by.to_owned(),
-        at: super::status::time(now),
+        at: super::wire::time(now),
         generation: seen.wanted.generation,
     })
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::reason::{self, condition};
-use super::status::time;
+use super::wire::time;
 use crate::api::Phase;
 
 /// The types that are always there, each True in its phase only; automation waits for them by name.
@@ -125,7 +125,7 @@ fn wanted(name: &str, holds: bool, verdict: &Verdict<'_>) -> Condition {
 }
 
 fn cut(message: &str) -> String {
-    super::status::cut_text(message, MESSAGE_LIMIT)
+    super::wire::cut_text(message, MESSAGE_LIMIT)
 }
 
 #[cfg(test)]

@@ -6,90 +6,12 @@
 
 use jiff::Timestamp;
 
+use super::changes::{changed_inputs, stale_items};
+use super::decision::{Decision, Publication};
 use super::observed::{Observed, World};
 use super::{Plan, approval, execution, reason};
-use crate::api::{Action, Approval, ItemState, Operation, Phase, VirtPlatformConfigStatus};
+use crate::api::{Action, ItemState, Phase, VirtPlatformConfigStatus};
 use approval::Waiting;
-
-/// What happens next.
-#[derive(Debug, PartialEq)]
-pub enum Decision {
-    /// Nothing at all: the object is being deleted.
-    Leave,
-    /// Report that the action is Ignore.
-    StandAside,
-    /// Report that no plan can be made from this spec.
-    Reject(String),
-    /// Report what is missing.
-    AwaitPrerequisites(Vec<String>),
-    /// Everything stays as it was reported.
-    Hold,
-    /// Show the plan that was made now.
-    Publish(Publication),
-    /// Carry out the approved plan.
-    Execute(Execution),
-    /// End the execution with items that failed.
-    Fail(Failure),
-}
-
-/// A plan to show, and where it leaves the configuration.
-#[derive(Debug, PartialEq)]
-pub struct Publication {
-    /// ReviewRequired, Drifted, CompletedWithUpgrade or Completed.
-    pub phase: Phase,
-    /// Why, a constant of [`reason`].
-    pub reason: &'static str,
-    /// What moved, for the reader; may be empty.
-    pub detail: String,
-    /// How an execution ended by this, for the history.
-    pub ended: Option<&'static str>,
-}
-
-/// One step of an execution.
-#[derive(Debug, PartialEq)]
-pub struct Execution {
-    /// The approval that it rests on.
-    pub approval: Approval,
-    /// The items whose state or message is known anew.
-    pub steps: Vec<Step>,
-    /// The items to write now. Their intent is stored.
-    pub write: Vec<String>,
-    /// When to look again without an event.
-    pub look_again: LookAgain,
-}
-
-/// When to look again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LookAgain {
-    /// As soon as this step is stored.
-    AtOnce,
-    /// When something changes.
-    OnEvent,
-    /// When something changes, at the latest then.
-    At(Timestamp),
-}
-
-/// What becomes of an item.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    /// The item's name.
-    pub item: String,
-    /// Its state from now on.
-    pub state: ItemState,
-    /// What to tell about it.
-    pub message: String,
-}
-
-/// An execution that ends with failed items.
-#[derive(Debug, PartialEq)]
-pub struct Failure {
-    /// Failed or CompletedWithErrors.
-    pub phase: Phase,
-    /// What failed and what to do.
-    pub message: String,
-    /// The items whose state or message is known anew.
-    pub steps: Vec<Step>,
-}
 
 /// Decides what happens next.
 #[must_use]
@@ -228,35 +150,6 @@ fn remembered_reason(status: &VirtPlatformConfigStatus) -> Option<&'static str> 
         .find(|reason| *reason == condition.reason)
 }
 
-/// Inputs whose values differ from those that the published plan was made from, each with old and new value.
-#[must_use]
-pub fn changed_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<String> {
-    let show = |value: Option<&serde_json::Value>| value.map_or_else(|| "absent".to_owned(), ToString::to_string);
-    let mut changed = Vec::new();
-    for input in &plan.basis.inputs {
-        let before = status.inputs.iter().find(|old| old.target == input.target && old.path == input.path);
-        if before.is_none_or(|before| before.value != input.value) {
-            let from = show(before.and_then(|before| before.value.as_ref()));
-            changed.push(format!("{} {} from {from} to {}", input.target, input.path, show(input.value.as_ref())));
-        }
-    }
-    changed
-}
-
-/// Which items of the published plan are not as they were shown.
-#[must_use]
-pub(super) fn stale_items(status: &VirtPlatformConfigStatus, plan: &Plan) -> String {
-    let moved = plan.items.iter().filter(|fresh| {
-        status.items.iter().find(|item| item.name == fresh.name).is_none_or(|item| item.item_hash != fresh.hash)
-    });
-    let names: Vec<_> = moved.map(|item| item.target.to_string()).collect();
-    if names.is_empty() {
-        "The plan has changed since it was shown.".to_owned()
-    } else {
-        format!("Changed since the plan was shown: {}.", names.join(", "))
-    }
-}
-
 fn how_to_approve(waiting: &Waiting) -> &'static str {
     match waiting {
         Waiting::NotAsked => "",
@@ -270,11 +163,6 @@ fn how_to_approve(waiting: &Waiting) -> &'static str {
             "Apply was asked for in advance, but this plan takes something from others and must be read first: set spec.approvedPlanHash to status.planHash."
         }
     }
-}
-
-/// Whether an item changes anything when the plan is executed.
-pub(super) fn writes(operation: Operation) -> bool {
-    matches!(operation, Operation::Create | Operation::Update | Operation::Remove)
 }
 
 #[cfg(test)]

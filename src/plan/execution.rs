@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::decide::{Decision, Execution, Failure, LookAgain, Publication, Step, changed_inputs, stale_items, writes};
+use super::changes::{changed_inputs, stale_items, writes};
+use super::decision::{Decision, Execution, Failure, LookAgain, Publication, Step};
 use super::health::Rollout;
 use super::item::PlanItem;
 use super::observed::Observed;

@@ -3,8 +3,10 @@
 //! **Invariant:** pure. No IO, no clock, no client; no profile and no third-party kind is named here.
 
 pub mod approval;
+pub mod changes;
 pub mod conditions;
 pub mod decide;
+pub mod decision;
 pub mod diff;
 pub mod digest;
 pub mod execution;
@@ -16,6 +18,7 @@ pub mod reason;
 pub mod redact;
 pub mod status;
 mod summary;
+pub mod wire;
 
 use serde_json::{Value, json};
 

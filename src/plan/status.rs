@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::changes::changed_inputs;
 use super::conditions::{self, Verdict};
-use super::decide::{Decision, Execution, Failure, Publication, Step, changed_inputs};
+use super::decision::{Decision, Execution, Failure, Publication, Step};
 use super::health::Rollout;
 use super::item::{self, PlanItem};
 use super::observed::{Observed, World};
 use super::reason::{self, condition};
 use super::summary;
+use super::wire::{cut_text, time};
 use super::{Plan, digest, redact};
 use crate::api::{
     Applied, HistoryEntry, Item, ItemState, Operation, Phase, PlannedSpec, VirtPlatformConfigStatus as Status,
@@ -33,22 +34,6 @@ pub enum Written {
     Applied(Applied),
     /// The server refuses it for good.
     Refused(String),
-}
-
-/// `now` as the API writes it, in whole seconds.
-#[must_use]
-pub fn time(now: Timestamp) -> Time {
-    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
-}
-
-/// `text` in at most `limit` bytes, ending in an ellipsis if it was longer.
-#[must_use]
-pub fn cut_text(text: &str, limit: usize) -> String {
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    let end = (0..=limit.saturating_sub('…'.len_utf8())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}…", &text[..end])
 }
 
 /// The status after `decision` and the writes that it caused; `None` if there is nothing to report.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Plan;
-use super::decide::Publication;
+use super::decision::Publication;
 use super::digest;
 use crate::api::{Item, ItemState, Operation, Phase, Summary};
 

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::{Applied, ApprovedBy, FailurePolicy, Severity, TargetRef, VirtPlatformConfigStatus as Status};
+use crate::api::{
+    Applied, Approval, ApprovedBy, FailurePolicy, Operation, Severity, TargetRef, VirtPlatformConfigStatus as Status,
+};
 use crate::plan::Basis;
 use crate::plan::health::Rollout;
 use crate::plan::item::{Effect, Moved, PlanItem};
@@ -198,7 +200,7 @@ fn nothing_is_written_without_action_apply_and_an_approval_of_exactly_this_plan(
                         plan_hash: if hash == "this" { plan.digest.clone() } else { hash.to_owned() },
                         how: ApprovedBy::Hash,
                         by: "x".into(),
-                        at: crate::plan::status::time(at(0)),
+                        at: crate::plan::wire::time(at(0)),
                         generation: 1,
                     });
                     for item in &mut world.status.items {

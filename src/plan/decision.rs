@@ -1,0 +1,85 @@
+//! What can be decided: plain data, made by [`super::decide`] and carried out by the controller.
+
+use jiff::Timestamp;
+
+use crate::api::{Approval, ItemState, Phase};
+
+/// What happens next.
+#[derive(Debug, PartialEq)]
+pub enum Decision {
+    /// Nothing at all: the object is being deleted.
+    Leave,
+    /// Report that the action is Ignore.
+    StandAside,
+    /// Report that no plan can be made from this spec.
+    Reject(String),
+    /// Report what is missing.
+    AwaitPrerequisites(Vec<String>),
+    /// Everything stays as it was reported.
+    Hold,
+    /// Show the plan that was made now.
+    Publish(Publication),
+    /// Carry out the approved plan.
+    Execute(Execution),
+    /// End the execution with items that failed.
+    Fail(Failure),
+}
+
+/// A plan to show, and where it leaves the configuration.
+#[derive(Debug, PartialEq)]
+pub struct Publication {
+    /// ReviewRequired, Drifted, CompletedWithUpgrade or Completed.
+    pub phase: Phase,
+    /// Why, a constant of [`reason`].
+    pub reason: &'static str,
+    /// What moved, for the reader; may be empty.
+    pub detail: String,
+    /// How an execution ended by this, for the history.
+    pub ended: Option<&'static str>,
+}
+
+/// One step of an execution.
+#[derive(Debug, PartialEq)]
+pub struct Execution {
+    /// The approval that it rests on.
+    pub approval: Approval,
+    /// The items whose state or message is known anew.
+    pub steps: Vec<Step>,
+    /// The items to write now. Their intent is stored.
+    pub write: Vec<String>,
+    /// When to look again without an event.
+    pub look_again: LookAgain,
+}
+
+/// When to look again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookAgain {
+    /// As soon as this step is stored.
+    AtOnce,
+    /// When something changes.
+    OnEvent,
+    /// When something changes, at the latest then.
+    At(Timestamp),
+}
+
+/// What becomes of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The item's name.
+    pub item: String,
+    /// Its state from now on.
+    pub state: ItemState,
+    /// What to tell about it.
+    pub message: String,
+}
+
+/// An execution that ends with failed items.
+#[derive(Debug, PartialEq)]
+pub struct Failure {
+    /// Failed or CompletedWithErrors.
+    pub phase: Phase,
+    /// What failed and what to do.
+    pub message: String,
+    /// The items whose state or message is known anew.
+    pub steps: Vec<Step>,
+}
