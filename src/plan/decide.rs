@@ -71,7 +71,9 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
         Ok(approval) => execution::begin(plan, approval),
         Err(waiting) => {
             let (phase, reason, detail) = why_waiting(seen, plan);
-            publish(phase, reason, [detail, how_to_approve(&waiting).to_owned()].join(" ").trim().to_owned())
+            // The other phases say themselves how they are left.
+            let how = if phase == Phase::ReviewRequired { how_to_approve(&waiting) } else { "" };
+            publish(phase, reason, [detail, how.to_owned()].join(" ").trim().to_owned())
         }
     }
 }

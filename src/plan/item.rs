@@ -324,7 +324,8 @@ fn message(draft: &Draft, operation: Operation, conflicts: &[Conflict], lost: &[
     sentences.join(" ")
 }
 
-fn capitalised(text: &str) -> String {
+/// `text` as the beginning of a sentence.
+pub(super) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }

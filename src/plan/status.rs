@@ -219,7 +219,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, budget: usize, now
     let message = match (finished, &fresh.rollout) {
         (Some(item), _) => item.message.clone(),
         (None, Rollout::Done(text) | Rollout::Waiting { text, .. } | Rollout::Failed(text)) if satisfied => {
-            format!("{} {text}.", fresh.message)
+            format!("{} {}.", fresh.message, item::capitalised(text))
         }
         (None, _) => fresh.message.clone(),
     };

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use controlplane::ControlPlane;
 use demo::{DESCHEDULER_NAMESPACE, PROFILE, Stage};
 use kube::Client;
@@ -16,6 +16,8 @@ use crate::observer::{Observer, configs};
 
 /// How much faster than real machines the simulated ones update. Nothing that depends on it is measured.
 const SPEED: f64 = 20.0;
+/// How long the operator may take to start.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A stage and its clients.
 pub struct Bench {
@@ -39,8 +41,12 @@ impl Bench {
     pub async fn restart(&mut self) -> Result<()> {
         let mark = self.stage.plane().audit().mark();
         self.stage.start_operator(&self.operator)?;
+        let began = Instant::now();
         while counts::now(&self.stage, &mark).watches() == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            if began.elapsed() > PATIENCE {
+                bail!("the operator has not opened a watch within {} s", PATIENCE.as_secs());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         counts::settled(&self.stage, &mark).await?;
         Ok(())

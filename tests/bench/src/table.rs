@@ -116,7 +116,7 @@ impl Table {
         let (text, kept) = match bound {
             Bound::AtMost(most) => (format!("at most {}", Amount(most, ours.unit)), Some(ours.median() <= most)),
             Bound::Under(limit) => (format!("under {}", Amount(limit, ours.unit)), Some(ours.median() < limit)),
-            Bound::None => ("".to_owned(), None),
+            Bound::None => (String::new(), None),
         };
         let verdict = kept.map_or("", |kept| if kept { "kept" } else { "MISSED" });
         self.rows.push(Row { figure: figure.into(), ours: ours.to_string(), bound: text, go, verdict });
