@@ -245,6 +245,9 @@ pub struct Item {
     /// When waiting for it to take effect began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_started_at: Option<Time>,
+    /// Since when a pause holds it up, during which spec.waitTimeout stands still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_since: Option<Time>,
     /// SHA-256 of everything that was reviewed of this item.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 64))]

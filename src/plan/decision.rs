@@ -71,6 +71,8 @@ pub struct Step {
     pub state: ItemState,
     /// What to tell about it.
     pub message: String,
+    /// Whether somebody has paused it.
+    pub paused: bool,
 }
 
 /// An execution that ends with failed items.

@@ -82,7 +82,7 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
         (ItemState::Pending | ItemState::InProgress, Rollout::Done(text)) => Standing::Completed(text.clone()),
         (ItemState::Pending | ItemState::InProgress, Rollout::Failed(text)) => Standing::Failed(text.clone()),
         (ItemState::Pending | ItemState::InProgress, Rollout::Waiting { text, paused }) => {
-            let overdue = !paused && deadline(seen, item).is_some_and(|deadline| deadline <= now);
+            let overdue = !paused && deadline(seen, item, now).is_some_and(|deadline| deadline <= now);
             if overdue {
                 Standing::Failed(format!("Not in effect within spec.waitTimeout: {text}"))
             } else {
@@ -102,9 +102,12 @@ fn unlooked(item: &Item) -> Standing {
     }
 }
 
-fn deadline(seen: &Observed<'_>, item: &Item) -> Option<Timestamp> {
+/// When the item's time is up. A pause that is going on, or has just ended, is not counted.
+fn deadline(seen: &Observed<'_>, item: &Item, now: Timestamp) -> Option<Timestamp> {
     let limit = seen.wanted.wait_timeout?;
-    item.wait_started_at.as_ref().and_then(|start| start.0.checked_add(limit).ok())
+    let start = item.wait_started_at.as_ref()?.0;
+    let paused = item.paused_since.as_ref().map(|since| now.duration_since(since.0)).unwrap_or_default();
+    start.checked_add(limit).ok()?.checked_add(paused).ok()
 }
 
 /// Goes through the waves until one is not done. `None` if all are.
@@ -125,7 +128,7 @@ fn walk(
                 Standing::Pending => pending.push(item),
                 Standing::Unwritten => unwritten.push(item),
                 Standing::Waiting { text, paused } => {
-                    steps.push(step(&item.name, ItemState::InProgress, &text));
+                    steps.push(Step { paused, ..step(&item.name, ItemState::InProgress, &text) });
                     waiting.push((item, paused));
                 }
                 Standing::Completed(text) => steps.push(step(&item.name, ItemState::Completed, &text)),
@@ -151,7 +154,7 @@ fn walk(
         }
         if !waiting.is_empty() {
             let running = waiting.iter().filter(|(_, paused)| !paused);
-            let earliest = running.filter_map(|(item, _)| deadline(seen, item)).filter(|at| *at > now).min();
+            let earliest = running.filter_map(|(item, _)| deadline(seen, item, now)).filter(|at| *at > now).min();
             return execute(steps, Vec::new(), earliest.map_or(LookAgain::OnEvent, LookAgain::At));
         }
     }
@@ -226,5 +229,5 @@ fn intent(item: &str) -> Step {
 }
 
 fn step(item: &str, state: ItemState, message: &str) -> Step {
-    Step { item: item.to_owned(), state, message: message.to_owned() }
+    Step { item: item.to_owned(), state, message: message.to_owned(), paused: false }
 }

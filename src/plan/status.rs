@@ -132,6 +132,7 @@ fn execute(
         for item in status.items.iter_mut().filter(|item| item.operation != Operation::NoChange) {
             item.applied = None;
             item.wait_started_at = None;
+            item.paused_since = None;
         }
     }
     status.approval = Some(execution.approval.clone());
@@ -240,6 +241,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, budget: usize, now
         message: cut_text(&message, MESSAGE_LIMIT),
         last_transition_time: unmoved.and_then(|item| item.last_transition_time.clone()).or_else(|| Some(time(now))),
         wait_started_at: before.filter(|_| satisfied).and_then(|item| item.wait_started_at.clone()),
+        paused_since: None,
         item_hash: fresh.hash.clone(),
         applied: fresh.applied.clone().or_else(|| before.and_then(|item| item.applied.clone())),
     }
@@ -249,6 +251,7 @@ fn advance(status: &mut Status, steps: &[Step], now: Timestamp) {
     for step in steps {
         if let Some(item) = status.items.iter_mut().find(|item| item.name == step.item) {
             set_state(item, step.state, &step.message, now);
+            set_paused(item, step.paused, now);
         }
     }
 }
@@ -259,6 +262,20 @@ fn set_state(item: &mut Item, state: ItemState, message: &str, now: Timestamp) {
         item.last_transition_time = Some(time(now));
     }
     item.message = cut_text(message, MESSAGE_LIMIT);
+}
+
+/// The time of a pause that has ended is added to the beginning of the wait.
+fn set_paused(item: &mut Item, paused: bool, now: Timestamp) {
+    match (&item.paused_since, paused) {
+        (None, true) => item.paused_since = Some(time(now)),
+        (Some(since), false) => {
+            let lasted = now.duration_since(since.0);
+            let start = item.wait_started_at.as_ref().and_then(|start| start.0.checked_add(lasted).ok());
+            item.wait_started_at = start.map(time);
+            item.paused_since = None;
+        }
+        (None, false) | (Some(_), true) => {}
+    }
 }
 
 /// An execution, if one was under way, has ended: into the history, and its approval is used up.

@@ -381,3 +381,29 @@ fn every_status_names_the_digest_of_its_own_items() {
         assert_eq!(world.status.plan_hash, Some(basis().digest(items)));
     }
 }
+
+#[test]
+fn the_time_limit_stands_still_while_a_pool_is_paused() {
+    let waiting = |paused| {
+        let mut plan = plan(HALF);
+        plan.items[0].rollout = Rollout::Waiting { text: "0 of 3".into(), paused };
+        plan
+    };
+    let mut world = World::new(Action::Apply);
+    world.wanted.wait_timeout = Some(std::time::Duration::from_secs(100));
+    world.look(plan(CREATE));
+    world.look(plan(CREATE));
+    world.now += 50;
+    world.look(waiting(true));
+    world.now += 1000;
+    world.look(waiting(true));
+    assert_eq!(world.phase(), Some(Phase::InProgress));
+    world.look(waiting(false));
+    assert_eq!(world.phase(), Some(Phase::InProgress), "the pause is not counted");
+    world.now += 30;
+    world.look(waiting(false));
+    assert_eq!(world.phase(), Some(Phase::InProgress));
+    world.now += 30;
+    world.look(waiting(false));
+    assert_eq!(world.phase(), Some(Phase::Failed), "what was waited before the pause is");
+}
