@@ -3,8 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{ClientBuilder, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tower::{BoxError, ServiceBuilder};
 
 /// Longest time for a connection to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,7 +50,7 @@ pub enum ConnectError {
 ///
 /// If there is no cluster to connect to.
 pub async fn connect(kubeconfig: Option<PathBuf>) -> Result<Client, ConnectError> {
-    let mut config = match kubeconfig {
+    let config = match kubeconfig {
         Some(path) => {
             let problem = |error: kube::config::KubeconfigError| ConnectError::Kubeconfig {
                 path: path.clone(),
@@ -55,8 +61,36 @@ pub async fn connect(kubeconfig: Option<PathBuf>) -> Result<Client, ConnectError
         }
         None => Config::infer().await.map_err(|error| ConnectError::NoCluster { problem: error.to_string() })?,
     };
-    config.connect_timeout = Some(CONNECT_TIMEOUT);
-    // Retries are ours: a reconcile that failed is made anew, from what the world is then.
+    client(config)
+}
+
+/// A client for `config`, with what matters to us: requests are sent at once, and not retried behind our back.
+///
+/// kube's own connector leaves Nagle's algorithm on, which holds small requests back until the answer to the one before is
+/// acknowledged: 40 ms each, measured as 100 ms of a plan.
+///
+/// # Errors
+///
+/// If the configuration holds credentials or certificates that can't be used.
+pub fn client(mut config: Config) -> Result<Client, ConnectError> {
+    let problem = |error: kube::Error| ConnectError::Client { problem: error.to_string() };
+    // Retries are ours: a look that failed is made anew, from what the world is then.
     config.default_retry = false;
-    Client::try_from(config).map_err(|error| ConnectError::Client { problem: error.to_string() })
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.headers.push((USER_AGENT, HeaderValue::from_static(concat!("virt-advisor/", env!("CARGO_PKG_VERSION")))));
+    if config.proxy_url.is_some() {
+        return Client::try_from(config).map_err(problem);
+    }
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    let connector = config.rustls_https_connector_with_connector(connector).map_err(problem)?;
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(problem)?)
+        .layer(config.extra_headers_layer().map_err(problem)?)
+        .map_err(BoxError::from)
+        .service(hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector));
+    Ok(ClientBuilder::new(service, config.default_namespace).build())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::core::ApiResource;
 use profile_sdk::Kind;
@@ -66,6 +67,9 @@ impl Cluster {
     }
 
     async fn resolve_version(&self, group: &str, version: &str, kind: &str) -> Result<Option<Served>, ClusterError> {
+        if (group, version, kind) == CRD {
+            return Ok(Some(crd()));
+        }
         let find = |served: &[Served]| served.iter().find(|served| served.resource.kind == kind).cloned();
         let key = (group.to_owned(), version.to_owned());
         if let Some(known) = self.cache().versions.get(&key) {
@@ -89,10 +93,11 @@ impl Cluster {
     #[must_use]
     pub fn is_known(&self, kind: &Kind) -> bool {
         let cache = self.cache();
-        kind.versions.iter().any(|version| {
-            let known = cache.versions.get(&(kind.group.to_owned(), (*version).to_owned()));
-            known.is_some_and(|known| known.iter().any(|served| served.resource.kind == kind.kind))
-        })
+        (kind.group, kind.kind) == (CRD.0, CRD.2)
+            || kind.versions.iter().any(|version| {
+                let known = cache.versions.get(&(kind.group.to_owned(), (*version).to_owned()));
+                known.is_some_and(|known| known.iter().any(|served| served.resource.kind == kind.kind))
+            })
     }
 
     /// Forgets what is known of the kinds of `group`: its CRDs have changed.
@@ -103,6 +108,13 @@ impl Cluster {
     fn cache(&self) -> std::sync::MutexGuard<'_, KindCache> {
         self.kinds.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// Served by every API server that this operator runs on, so it is not asked for.
+const CRD: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+
+fn crd() -> Served {
+    Served { resource: ApiResource::erase::<CustomResourceDefinition>(&()), namespaced: false }
 }
 
 fn kinds(group: &str, version: &str, list: &APIResourceList) -> Vec<Served> {

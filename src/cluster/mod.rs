@@ -10,7 +10,7 @@ mod kinds;
 mod preview;
 mod write;
 
-pub use client::{ConnectError, connect};
+pub use client::{ConnectError, client, connect};
 pub use error::ClusterError;
 pub use events::Note;
 pub use kinds::Served;

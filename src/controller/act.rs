@@ -111,7 +111,7 @@ async fn write_item(ctx: &Context, profile: &str, item: &PlanItem) -> Result<Wri
             };
             let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
             ctx.triggers.seen(profile, subject, version.map(str::to_owned));
-            tracing::info!(config = profile, item = item.name, target = %item.target, "item written");
+            tracing::info!(config = profile, item = item.name, object = %item.target, "item written");
             let owned = fields::applied_by(&object, &manager);
             item::applied_view(&object, &owned).map(Written::Applied).ok_or(ClusterError::Moved)
         }

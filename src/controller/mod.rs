@@ -154,11 +154,16 @@ pub async fn run(client: Client, version: &'static str, stop: CancellationToken)
 }
 
 async fn advertise_until_done(ctx: &Context, exists: impl Fn(&str) -> bool) {
+    let mut said = String::new();
     loop {
-        match tokio::time::timeout(ADVERTISE_LIMIT, advertise::all(&ctx.cluster, &exists)).await {
+        let problem = match tokio::time::timeout(ADVERTISE_LIMIT, advertise::all(&ctx.cluster, &exists)).await {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => tracing::warn!(%error, "profiles could not be advertised"),
-            Err(_) => tracing::warn!("profiles could not be advertised: the API server does not answer"),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the API server does not answer".to_owned(),
+        };
+        if problem != said {
+            tracing::warn!(problem, "profiles can't be advertised yet");
+            said = problem;
         }
         tokio::time::sleep(ADVERTISE_PAUSE).await;
     }

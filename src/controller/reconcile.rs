@@ -184,7 +184,8 @@ async fn report(
     // A write that changed nothing makes no event to wait for.
     memory.replaced_version = Some(version).filter(|version| *version != written);
     memory.progress_at = Some(now);
-    tracing::info!(config = name, phase = ?new.phase, plan = new.plan_hash, "status written");
+    let phase = new.phase.map(|phase| format!("{phase:?}"));
+    tracing::info!(config = name, phase, plan = new.plan_hash, "status written");
     for note in report::notes(old, &new) {
         if let Err(error) = ctx.cluster.record(config, &note, now).await {
             tracing::warn!(config = name, event = note.reason, %error, "an event could not be recorded");

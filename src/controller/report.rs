@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{Item, ItemState, Phase, VirtPlatformConfigStatus as Status};
 use crate::cluster::Note;
@@ -37,21 +38,26 @@ fn without_texts(status: &Status) -> Status {
 pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
     let mut notes = Vec::new();
     let plan = new.plan_hash.clone().unwrap_or_default();
-    let key = |what: &str| {
-        format!("{plan}/{what}/{}", new.planned_at.as_ref().map(|at| at.0.to_string()).unwrap_or_default())
+    // The stored time of the transition makes it this occurrence and no other, also after a crash.
+    let key = |what: &str, since: Option<&Time>| {
+        format!("{plan}/{what}/{}", since.map(|since| since.0.to_string()).unwrap_or_default())
     };
     for item in &new.items {
         let before = old.items.iter().find(|before| before.name == item.name);
         // Only an execution writes: what a plan finds as wanted was not our doing.
         if old.phase == Some(Phase::InProgress) && before.is_some_and(|before| before.state != item.state) {
-            notes.extend(item_note(item, &key(&item.name)));
+            notes.extend(item_note(item, &key(&item.name, item.last_transition_time.as_ref())));
         }
     }
     let text = new.summary.as_ref().map(|summary| summary.text.clone()).unwrap_or_default();
     let planned = old.plan_hash != new.plan_hash;
     if old.phase != new.phase || (planned && new.phase != Some(Phase::Completed)) {
-        let note =
-            |reason, action, warning| Some(Note { reason, action, warning, text: text.clone(), key: key(reason) });
+        let holds = new.phase.map(|phase| format!("{phase:?}"));
+        let condition = new.conditions.iter().find(|condition| Some(&condition.type_) == holds.as_ref());
+        let since = condition.map(|condition| &condition.last_transition_time);
+        let note = |reason, action, warning| {
+            Some(Note { reason, action, warning, text: text.clone(), key: key(reason, since) })
+        };
         notes.extend(match new.phase {
             Some(Phase::ReviewRequired) => note("ReviewRequired", "Plan", false),
             Some(Phase::InProgress) => Some(Note {
@@ -59,7 +65,7 @@ pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
                 action: "Approve",
                 warning: false,
                 text: approval(new),
-                key: key("Approved"),
+                key: key("Approved", since),
             }),
             Some(Phase::Completed) => note("Completed", "Report", false),
             Some(Phase::CompletedWithErrors) => note("CompletedWithErrors", "Report", true),
@@ -80,7 +86,7 @@ fn item_note(item: &Item, key: &str) -> Option<Note> {
         ItemState::Failed => ("ItemFailed", true),
         ItemState::Pending | ItemState::InProgress => return None,
     };
-    let text = format!("{}: {}", item.target_ref, item.message);
+    let text = format!("{}: {}.", item.target_ref, item.message.trim_end_matches('.'));
     Some(Note { reason, action: "Apply", warning, text, key: key.to_owned() })
 }
 

@@ -91,7 +91,8 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, bypass: boo
 pub(super) fn of_execution(items: &[Item]) -> String {
     let done = items.iter().filter(|item| item.state == ItemState::Completed).count();
     let under_way = items.iter().filter(|item| item.state == ItemState::InProgress);
-    let under_way: Vec<_> = under_way.map(|item| format!("{}: {}", item.target_ref, item.message)).collect();
+    let under_way: Vec<_> =
+        under_way.map(|item| format!("{}: {}.", item.target_ref, item.message.trim_end_matches('.'))).collect();
     format!("{done} of {} items are done. {}", items.len(), under_way.join(" ")).trim().to_owned()
 }
 

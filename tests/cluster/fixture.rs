@@ -158,10 +158,8 @@ impl Fixture {
     }
 
     pub fn start_version(&mut self, version: &'static str) {
-        let mut config = self.plane.client_config(USER, &[]).expect("a client configuration");
-        config.default_retry = false;
-        config.connect_timeout = Some(Duration::from_secs(5));
-        let client = Client::try_from(config).expect("a client");
+        let config = self.plane.client_config(USER, &[]).expect("a client configuration");
+        let client = virt_advisor::cluster::client(config).expect("a client");
         let stop = CancellationToken::new();
         let task = tokio::spawn(virt_advisor::controller::run(client, version, stop.clone()));
         self.operator = Some(Operator { stop, task });
