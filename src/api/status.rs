@@ -342,7 +342,7 @@ pub struct Applied {
     #[schemars(length(max = 64))]
     pub uid: String,
     /// The fields that we own, in the notation of metadata.managedFields.
-    #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(max = 10000), extend("x-kubernetes-list-type" = "atomic"))]
     pub paths: Vec<String>,
     /// SHA-256 of their values, as the API server answered them.
     #[schemars(length(max = 64))]

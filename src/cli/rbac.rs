@@ -30,7 +30,7 @@ fn rules() -> Vec<Value> {
     let mut rules = vec![
         // Creating is for advertised profiles; nothing but status is ever changed.
         rule("advisor.kubevirt.io", "virtplatformconfigs", &["create", "get", "list", "watch"], &[]),
-        rule("advisor.kubevirt.io", "virtplatformconfigs/status", &["patch"], &[]),
+        rule("advisor.kubevirt.io", "virtplatformconfigs/status", &["patch", "update"], &[]),
         rule(CRDS.0, CRDS.1, &["list", "watch"], &[]),
         rule("events.k8s.io", "events", &["create"], &[]),
     ];

@@ -1,7 +1,8 @@
 //! Our own objects: creating advertised configurations, reading one, writing its status.
 
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use kube::{CustomResourceExt, Resource};
+use kube::core::Request;
+use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use super::{Cluster, ClusterError};
@@ -39,43 +40,49 @@ impl Cluster {
         }
     }
 
-    /// Replaces what this operator says in the status of `name`, if the object is still in `resource_version`; returns
-    /// the new version. Conditions of others stay.
+    /// Replaces the status of `config` by `status`, if the object has not changed since it was read; returns the new version.
+    ///
+    /// Replaced, not applied: fields that another manager has claimed too would stay, and could keep every later status from
+    /// being accepted.
     ///
     /// # Errors
     ///
     /// [`ClusterError::Moved`] if the object has changed: whatever was decided was decided about another object.
     pub async fn write_status(
         &self,
-        name: &str,
-        resource_version: &str,
+        config: &VirtPlatformConfig,
         status: &VirtPlatformConfigStatus,
     ) -> Result<String, ClusterError> {
-        self.write_raw_status(name, resource_version, &json!(status)).await
+        let mut body = config.clone();
+        body.metadata.managed_fields = None;
+        body.status = Some(status.clone());
+        let data =
+            serde_json::to_vec(&body).map_err(|error| ClusterError::Refused { code: 0, message: error.to_string() })?;
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let request = Request::new(VirtPlatformConfig::url_path(&(), None));
+        let request = request.replace_subresource("status", &config.name_any(), &params, data);
+        Ok(version(&self.request(request).await?))
     }
 
-    /// As [`Cluster::write_status`], for an object that does not fit our types.
+    /// Sets the members of `status` of an object that does not fit our types.
     ///
     /// # Errors
     ///
     /// As [`Cluster::write_status`].
-    pub async fn write_raw_status(
+    pub async fn patch_status(
         &self,
         name: &str,
         resource_version: &str,
         status: &Value,
     ) -> Result<String, ClusterError> {
-        let resource = VirtPlatformConfig::api_resource();
-        let body = json!({
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
-            "metadata": {"resourceVersion": resource_version},
-            "status": status,
-        });
-        let path = VirtPlatformConfig::url_path(&(), None);
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let request = kube::core::Request::new(path).patch_subresource("status", name, &params, &Patch::Apply(&body));
-        let answer = self.request(request).await?;
-        Ok(answer.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default().to_owned())
+        let body = json!({"metadata": {"resourceVersion": resource_version}, "status": status});
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let request = Request::new(VirtPlatformConfig::url_path(&(), None));
+        let request = request.patch_subresource("status", name, &params, &Patch::Merge(&body));
+        Ok(version(&self.request(request).await?))
     }
+}
+
+fn version(answer: &Value) -> String {
+    answer.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default().to_owned()
 }

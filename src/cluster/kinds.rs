@@ -89,17 +89,6 @@ impl Cluster {
         Ok(found)
     }
 
-    /// Whether the kind was found to be served, without asking.
-    #[must_use]
-    pub fn is_known(&self, kind: &Kind) -> bool {
-        let cache = self.cache();
-        (kind.group, kind.kind) == (CRD.0, CRD.2)
-            || kind.versions.iter().any(|version| {
-                let known = cache.versions.get(&(kind.group.to_owned(), (*version).to_owned()));
-                known.is_some_and(|known| known.iter().any(|served| served.resource.kind == kind.kind))
-            })
-    }
-
     /// Forgets what is known of the kinds of `group`: its CRDs have changed.
     pub fn forget_kinds(&self, group: &str) {
         self.cache().versions.retain(|(known, _), _| known != group);

@@ -8,7 +8,8 @@ use crate::plan::item::Preview;
 
 impl Cluster {
     /// Previews applying `desired` as `manager`: a dry run without force, and one with force if others own fields.
-    /// `live` is the object as it was read just now. At most two requests.
+    /// `live` is the object as it was read just now; refusals of objects with `sensitive` values are not quoted. At most two
+    /// requests.
     ///
     /// # Errors
     ///
@@ -19,6 +20,7 @@ impl Cluster {
         desired: &Value,
         live: Option<Value>,
         manager: &str,
+        sensitive: &[String],
     ) -> Result<Preview, ClusterError> {
         let attempt = self.apply(kind, desired, manager, ApplyMode::DryRun, &Precondition::None).await;
         let (result, conflicts) = match attempt {
@@ -26,10 +28,10 @@ impl Cluster {
             Err(ClusterError::Conflicts(conflicts)) => {
                 match self.apply(kind, desired, manager, ApplyMode::ForcedDryRun, &Precondition::None).await {
                     Ok(result) => (result, conflicts),
-                    Err(error) => return refusal(error, desired),
+                    Err(error) => return refusal(error, desired, sensitive),
                 }
             }
-            Err(error) => return refusal(error, desired),
+            Err(error) => return refusal(error, desired, sensitive),
         };
         // The dry run names the version that it was computed from: only then do live and result belong together.
         let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
@@ -43,7 +45,7 @@ impl Cluster {
     }
 }
 
-fn refusal(error: ClusterError, desired: &Value) -> Result<Preview, ClusterError> {
+fn refusal(error: ClusterError, desired: &Value, sensitive: &[String]) -> Result<Preview, ClusterError> {
     let name = |pointer: &str| desired.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let remedy = match error {
         ClusterError::NotServed => {
@@ -56,8 +58,10 @@ fn refusal(error: ClusterError, desired: &Value) -> Result<Preview, ClusterError
             )
         }
         ClusterError::NotFound { message, .. } => message,
-        ClusterError::Refused { code, .. } if name("/kind") == "Secret" => {
-            format!("the API server refuses it with code {code}; its text is not shown because it may quote the Secret")
+        ClusterError::Refused { code, .. } if name("/kind") == "Secret" || !sensitive.is_empty() => {
+            format!(
+                "the API server refuses it with code {code}; its text is not shown because it may quote secret values"
+            )
         }
         ClusterError::Refused { code: 403, message } => format!("the API server forbids it: {message}"),
         ClusterError::Refused { message, .. } => format!("the API server refuses it: {message}"),

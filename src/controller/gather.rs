@@ -11,16 +11,16 @@ use profile_sdk::{Access, Body, Draft, Inputs, Kind, Planner, Profile, Read};
 use serde_json::Value;
 
 use super::memory::{Drafted, Memory, Previewed};
-use super::rollout::Standing;
+use super::rollout::{Change, Standing};
 use super::triggers::{Causes, Subject};
-use super::watches::crd_subject;
+use super::watches::{NotListed, crd_subject};
 use super::{Context, draft};
-use crate::api::{FIELD_MANAGER, ItemState, TargetRef, VirtPlatformConfigStatus};
+use crate::api::{Action, FIELD_MANAGER, Item, ItemState, Operation, TargetRef, VirtPlatformConfigStatus};
 use crate::cluster::{ClusterError, Served};
 use crate::plan::health::Rollout;
 use crate::plan::item::{self, Effect, PlanItem, Preview};
 use crate::plan::observed::{Wanted, World};
-use crate::plan::{Basis, Plan};
+use crate::plan::{Basis, Plan, diff};
 use crate::registry;
 
 /// Requests that one plan has under way at a time.
@@ -35,6 +35,12 @@ pub(super) enum GatherError {
     /// An object could not be read.
     #[error("reading {object} failed: {source}")]
     Object { object: String, source: ClusterError },
+    /// The rollouts are not known.
+    #[error(transparent)]
+    Rollouts(#[from] NotListed),
+    /// A pool names a rendered configuration that can't be found.
+    #[error("{object} does not exist, although it is what machines should have")]
+    Rendered { object: String },
     /// A change could not be previewed.
     #[error("previewing {object} failed: {source}")]
     Preview { object: String, source: ClusterError },
@@ -44,6 +50,8 @@ impl GatherError {
     /// A word for logs.
     pub(super) fn reason(&self) -> &'static str {
         match self {
+            Self::Rollouts(_) => "NotListed",
+            Self::Rendered { .. } => "NotFound",
             Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => source.reason(),
         }
     }
@@ -65,6 +73,7 @@ pub(super) async fn world(
     memory: &mut Memory,
 ) -> Result<World, GatherError> {
     let Some(profile) = registry::find(config) else {
+        memory.forget_plan();
         return Ok(World::Invalid(format!(
             "Profile {config} is not known to this version of the operator. Install a version that has it, or delete this object."
         )));
@@ -72,10 +81,16 @@ pub(super) async fn world(
     let options = wanted.options.as_ref().and_then(|options| options.get(profile.about().options_key));
     let planner = match profile.configure(options) {
         Ok(planner) => planner,
-        Err(error) => return Ok(World::Invalid(error.to_string())),
+        Err(error) => {
+            memory.forget_plan();
+            return Ok(World::Invalid(error.to_string()));
+        }
     };
+    let as_drafted = memory.drafted.as_ref().is_some_and(|drafted| drafted.generation == wanted.generation);
     if !causes.objects
-        && let Some(rollouts) = only_rollouts(ctx, config, status, memory).await?
+        && as_drafted
+        && wanted.action == Action::Apply
+        && let Some(rollouts) = only_rollouts(ctx, status, memory).await?
     {
         return Ok(World::Rollouts(rollouts));
     }
@@ -106,7 +121,6 @@ pub(super) async fn world(
 /// How far written items are, if that is all there is to know: something is under way, and nothing can be written.
 async fn only_rollouts(
     ctx: &Context,
-    config: &str,
     status: &VirtPlatformConfigStatus,
     memory: &Memory,
 ) -> Result<Option<BTreeMap<String, Rollout>>, GatherError> {
@@ -119,7 +133,7 @@ async fn only_rollouts(
         let (Some(object), true) = (&known.followed, item.applied.is_some()) else {
             return Ok(None);
         };
-        match standing(ctx, config, object).await? {
+        match standing(ctx, object, change(Some(item))).await? {
             rollout @ Rollout::Waiting { .. } => rollouts.insert(item.name.clone(), rollout),
             Rollout::Done(_) | Rollout::Failed(_) => return Ok(None),
         };
@@ -128,25 +142,35 @@ async fn only_rollouts(
 }
 
 /// How far `object` is, reading what must be read for it.
-async fn standing(ctx: &Context, config: &str, object: &Value) -> Result<Rollout, GatherError> {
+async fn standing(ctx: &Context, object: &Value, change: Change) -> Result<Rollout, GatherError> {
     loop {
-        let unread = match ctx.rollouts.standing(object) {
+        let unread = match ctx.rollouts.standing(object, change) {
             Standing::Known(rollout) => return Ok(rollout),
             Standing::Unread(unread) => unread,
         };
         let kind = ctx.rollouts.learned();
         let served = resolve(ctx, &kind).await?;
         for name in unread {
+            let describe = || format!("{} {name}", kind.kind);
             // One at a time: these objects are large.
             let read = match &served {
-                Some(served) => ctx.cluster.get(served, None, &name).await.map_err(|source| GatherError::Object {
-                    object: format!("{} {name} for {config}", kind.kind),
-                    source,
-                })?,
+                Some(served) => {
+                    let read = ctx.cluster.get(served, None, &name).await;
+                    read.map_err(|source| GatherError::Object { object: describe(), source })?
+                }
                 None => None,
             };
-            ctx.rollouts.learn(object, &name, read.as_ref());
+            let read = read.ok_or_else(|| GatherError::Rendered { object: describe() })?;
+            ctx.rollouts.learn(object, &name, &read);
         }
+    }
+}
+
+/// How the item changed its object: an edit leaves more to prove than a new object.
+fn change(item: Option<&Item>) -> Change {
+    match item {
+        Some(item) if item.operation == Operation::Update && item.state == ItemState::InProgress => Change::Edited,
+        Some(_) | None => Change::New,
     }
 }
 
@@ -171,7 +195,7 @@ impl Look<'_> {
     /// Reads the inputs and lets the profile draft. The inner error is what to decide from instead.
     async fn draft(&self, planner: &dyn Planner) -> Result<Result<Drafted, World>, GatherError> {
         let served = self.served_kinds().await?;
-        self.follow(&served).await;
+        self.follow(&served).await?;
         let mut missing = Vec::new();
         for needed in planner.prerequisites() {
             if !served.contains_key(&needed.kind) {
@@ -221,14 +245,14 @@ impl Look<'_> {
         Ok(served)
     }
 
-    async fn follow(&self, served: &BTreeMap<Kind, Served>) {
+    async fn follow(&self, served: &BTreeMap<Kind, Served>) -> Result<(), NotListed> {
         // CRDs are followed by a watch of their own.
         let kinds: Vec<_> = served
             .iter()
             .filter(|(kind, _)| kind.group != "apiextensions.k8s.io")
             .map(|(_, served)| served.clone())
             .collect();
-        self.ctx.watches.follow(self.config, &kinds).await;
+        self.ctx.watches.follow(self.config, &kinds).await
     }
 
     async fn read(&self, read: Read, served: &BTreeMap<Kind, Served>) -> Result<(Read, Option<Value>), GatherError> {
@@ -282,50 +306,64 @@ impl Look<'_> {
 
     /// Plans one item. What is known of it is used if neither the draft nor the object has changed since.
     async fn item(&self, draft: &Draft, known: Option<&Previewed>) -> Result<Previewed, GatherError> {
-        let known = known.filter(|known| known.draft == *draft);
         let remembered = self.status.items.iter().find(|item| item.name == draft.name);
         let to_write = remembered.is_some_and(|item| item.state == ItemState::InProgress && item.applied.is_none());
-        if let Some(known) = known.filter(|_| !self.all && !to_write) {
-            return self.with_rollout(known.clone()).await;
-        }
         let desired = match &draft.body {
             Body::Ensure(object) => object,
-            Body::Blocked { remedy, .. } => return Ok(self.refused(draft, remedy.clone())),
+            Body::Blocked { remedy, .. } => return Ok(self.refused(draft, None, remedy.clone())),
         };
+        let rollouts = self.fingerprint(desired);
+        let known = known.filter(|known| known.draft == *draft && known.rollouts == rollouts);
+        if let Some(known) = known.filter(|_| !self.all && !to_write) {
+            return self.with_rollout(known.clone(), remembered).await;
+        }
+        let refused = |remedy| Ok(self.refused(draft, Some(desired), remedy));
         let target = describe(desired);
         let kind = self.ctx.cluster.resolve_object(desired).await;
         let Some(kind) = kind.map_err(|source| GatherError::Preview { object: target.clone(), source })? else {
             let kind = desired.get("kind").and_then(Value::as_str).unwrap_or_default();
-            return Ok(self.refused(draft, format!("the cluster does not serve {kind}: install its operator")));
+            return refused(format!("the cluster does not serve {kind}: install its operator"));
         };
         let text = |pointer: &str| desired.pointer(pointer).and_then(Value::as_str);
         let live = self.get(&kind, text("/metadata/namespace"), text("/metadata/name").unwrap_or_default()).await?;
-        let unchanged = |known: &&Previewed| known.item.resource_version == live.as_ref().and_then(version);
+        // What was refused may be allowed now, without any change of the object.
+        let unchanged = |known: &&Previewed| {
+            known.item.operation != Operation::Blocked && known.item.resource_version == live.as_ref().and_then(version)
+        };
         if let Some(known) = known.filter(unchanged) {
-            return self.with_rollout(known.clone()).await;
+            return self.with_rollout(known.clone(), remembered).await;
         }
         if live.is_none() && !self.may_create(desired) {
-            let remedy = format!("{target} does not exist, and creating it would install something: create it first");
-            return Ok(self.refused(draft, remedy));
+            return refused(format!(
+                "{target} does not exist, and creating it would install something: create it first"
+            ));
         }
         let manager = manager(self.config);
-        let preview = self.ctx.cluster.preview(&kind, desired, live, &manager).await;
+        let preview = self.ctx.cluster.preview(&kind, desired, live, &manager, &draft.sensitive).await;
         let preview = preview.map_err(|source| GatherError::Preview { object: target, source })?;
         let (effect, followed) = match &preview {
             Preview::Known { live, result, .. } => match self.effect(live.as_ref(), result) {
                 Ok(effect) => (effect, self.followed(live.as_ref().unwrap_or(result))),
-                Err(remedy) => return Ok(self.refused(draft, remedy)),
+                Err(remedy) => return refused(remedy),
             },
-            Preview::Refused { .. } => (Effect::default(), None),
+            Preview::Refused { .. } => (Effect::default(), self.followed(desired)),
         };
         let item = item::compose(draft, &manager, preview, effect, remembered);
-        self.with_rollout(Previewed { item, followed, draft: draft.clone() }).await
+        self.with_rollout(Previewed { item, followed, rollouts, draft: draft.clone() }, remembered).await
     }
 
-    fn refused(&self, draft: &Draft, remedy: String) -> Previewed {
+    fn refused(&self, draft: &Draft, desired: Option<&Value>, remedy: String) -> Previewed {
         let preview = Preview::Refused { remedy };
         let item = item::compose(draft, &manager(self.config), preview, Effect::default(), None);
-        Previewed { item, followed: None, draft: draft.clone() }
+        let followed = desired.and_then(|desired| self.followed(desired));
+        let rollouts = desired.map(|desired| self.fingerprint(desired)).unwrap_or_default();
+        Previewed { item, followed, rollouts, draft: draft.clone() }
+    }
+
+    /// What the rollouts look like for `object`, as far as its plan depends on them.
+    fn fingerprint(&self, object: &Value) -> String {
+        let concerned = self.ctx.rollouts.concern(&target(object));
+        if concerned { self.ctx.rollouts.fingerprint(object, false) } else { String::new() }
     }
 
     fn may_create(&self, desired: &Value) -> bool {
@@ -335,7 +373,9 @@ impl Look<'_> {
     }
 
     fn effect(&self, live: Option<&Value>, result: &Value) -> Result<Effect, String> {
-        if self.ctx.rollouts.concern(&target(result)) {
+        // What changes nothing has no effect, and needs no pool.
+        let changes = live.map(diff::without_noise) != Some(diff::without_noise(result));
+        if changes && self.ctx.rollouts.concern(&target(result)) {
             self.ctx.rollouts.effect(live, result)
         } else {
             Ok(Effect::default())
@@ -354,10 +394,10 @@ impl Look<'_> {
     }
 
     /// How far `object` is. That an execution is done is read live, once, and not believed of a watch.
-    async fn confirmed(&self, item: &str, object: &Value) -> Result<Rollout, GatherError> {
-        let rollout = standing(self.ctx, self.config, object).await?;
-        let remembered = self.status.items.iter().find(|remembered| remembered.name == item);
-        let rolling = remembered.is_some_and(|item| item.state == ItemState::InProgress && item.applied.is_some());
+    async fn confirmed(&self, item: Option<&Item>, object: &Value) -> Result<Rollout, GatherError> {
+        let change = change(item);
+        let rollout = standing(self.ctx, object, change).await?;
+        let rolling = item.is_some_and(|item| item.state == ItemState::InProgress && item.applied.is_some());
         let kind = self.ctx.rollouts.watched();
         if !(rolling && matches!(rollout, Rollout::Done(_))) {
             return Ok(rollout);
@@ -367,13 +407,13 @@ impl Look<'_> {
             let objects = objects.map_err(|source| GatherError::Object { object: kind.plural.to_owned(), source })?;
             self.ctx.rollouts.saw_all(&objects);
         }
-        standing(self.ctx, self.config, object).await
+        standing(self.ctx, object, change).await
     }
 
-    async fn with_rollout(&self, mut known: Previewed) -> Result<Previewed, GatherError> {
+    async fn with_rollout(&self, mut known: Previewed, item: Option<&Item>) -> Result<Previewed, GatherError> {
         if let Some(object) = &known.followed {
             known.item.rollout = match known.item.uid {
-                Some(_) => self.confirmed(&known.item.name, object).await?,
+                Some(_) => self.confirmed(item, object).await?,
                 None => Rollout::Waiting { text: "does not exist yet".to_owned(), paused: false },
             };
         }

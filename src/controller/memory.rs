@@ -19,6 +19,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// What is remembered of one configuration.
 #[derive(Default)]
 pub(super) struct Memory {
+    /// The object that all this is about.
+    pub(super) uid: Option<String>,
     /// The configuration as it was when the last look ended.
     pub(super) settled: Option<Settled>,
     /// The version that our last status write replaced: a cache that still shows it is behind.
@@ -58,11 +60,18 @@ pub(super) struct Previewed {
     pub(super) item: PlanItem,
     /// Name, labels and spec of the object, where its rollout is followed.
     pub(super) followed: Option<Value>,
+    /// What the rollouts looked like then, as far as the plan depends on them.
+    pub(super) rollouts: String,
     /// The draft.
     pub(super) draft: Draft,
 }
 
 impl Memory {
+    /// Nothing is remembered of the object with this uid.
+    pub(super) fn of(uid: Option<String>) -> Self {
+        Self { uid, ..Self::default() }
+    }
+
     /// The pause after one more error in a row: doubling, and up to a quarter longer so that many do not meet.
     pub(super) fn pause_after_error(&mut self, name: &str) -> Duration {
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.errors.min(10));

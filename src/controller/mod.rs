@@ -32,7 +32,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::VirtPlatformConfig;
 use crate::cluster::Cluster;
-use crate::registry;
 use memory::Memory;
 pub use rollout::ROLLOUT_KINDS;
 use rollout::{MachineConfigPools, Rollouts};
@@ -74,14 +73,6 @@ impl Context {
         self.stand_aside(config);
         self.memories.lock().unwrap_or_else(PoisonError::into_inner).remove(config);
     }
-
-    /// Whether the CRD of a kind that `config` needs exists, although the kind is not served yet.
-    fn is_coming(&self, config: &str) -> bool {
-        let kinds = registry::find(config).map(|profile| profile.kinds()).unwrap_or_default();
-        kinds.iter().any(|declared| {
-            self.watches.crd_version(&declared.kind.crd_name()).is_some() && !self.cluster.is_known(&declared.kind)
-        })
-    }
 }
 
 /// Runs the operator on the cluster of `client` until `stop` is cancelled. `version` is the one that plans name.
@@ -109,22 +100,19 @@ pub async fn run(client: Client, version: &'static str, stop: CancellationToken)
     // The events themselves are needed too: the controller tells of no deletion.
     let (store, writer) = reflector::store();
     let (gone, deletions) = unbounded();
+    let forgetting = ctx.clone();
     let events = reflector(writer, watcher(configs, watcher::Config::default())).default_backoff();
     let events = events.inspect(move |event| {
-        let deleted = match event {
-            Ok(Event::Delete(config)) => Some(config.name_any()),
-            Ok(Event::InitDone) => None,
+        match event {
+            Ok(Event::Delete(config)) => forgetting.forget(&config.name_any()),
+            Ok(Event::InitDone) => {}
             Ok(Event::Apply(_) | Event::Init | Event::InitApply(_)) | Err(_) => return,
-        };
-        // The receiver ends with the process.
-        let _ = gone.unbounded_send(deleted);
-    });
-    let advertising = deletions.for_each(|deleted| {
-        if let Some(name) = deleted {
-            ctx.forget(&name);
         }
-        advertise_until_done(&ctx, |name| store.get(&ObjectRef::new(name)).is_some())
+        // The receiver ends with the process.
+        let _ = gone.unbounded_send(());
     });
+    let advertising =
+        deletions.for_each(|()| advertise_until_done(&ctx, |name| store.get(&ObjectRef::new(name)).is_some()));
     let controller = Controller::for_stream(events.applied_objects(), store.clone())
         .with_config(Config::default().concurrency(2))
         .reconcile_all_on(woken)

@@ -17,8 +17,11 @@ use super::gather::{self, GatherError};
 use super::memory::{Memory, Settled};
 use super::triggers::Causes;
 use super::{Context, report};
-use crate::api::{self, Action, Phase, Severity, VirtPlatformConfig, VirtPlatformConfigStatus as Status};
+use crate::api::{
+    self, Action, Operation, Phase, Severity, Summary, VirtPlatformConfig, VirtPlatformConfigStatus as Status,
+};
 use crate::cluster::ClusterError;
+use crate::plan::conditions::Verdict;
 use crate::plan::decide::decide;
 use crate::plan::decision::{Decision, LookAgain};
 use crate::plan::observed::{Observed, Wanted, World};
@@ -31,8 +34,6 @@ const BUDGET: Duration = Duration::from_secs(60);
 const RESYNC: Duration = Duration::from_secs(6 * 3600);
 /// What blocks an item may go without an event, as a right that is granted or a quota that is raised.
 const BLOCKED: Duration = Duration::from_secs(120);
-/// How soon to look again for a kind whose CRD exists but is not served yet.
-const SOON: Duration = Duration::from_millis(500);
 
 /// A look that came to no end. It is logged once, here, and made again after a pause.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +82,11 @@ pub(super) async fn reconcile(
     let name = config.name_any();
     let memory = ctx.memory(&name);
     let mut memory = memory.lock().await;
+    if memory.uid != config.uid() {
+        // Another object of that name: nothing of the first one is true of it.
+        *memory = Memory::of(config.uid());
+        ctx.stand_aside(&name);
+    }
     if config.resource_version().is_some() && config.resource_version() == memory.replaced_version {
         // The event of our own write is on its way.
         return Ok(Next::await_change());
@@ -90,7 +96,7 @@ pub(super) async fn reconcile(
     if memory.settled.as_ref() == Some(&settled) && !causes.any() && !memory.is_due() {
         return Ok(rest(&memory));
     }
-    causes.objects |= needs_everything(&memory, &settled, config);
+    causes.objects |= needs_everything(&mut memory, &settled, config);
     let outcome = tokio::time::timeout(BUDGET, look(&ctx, config, causes, &mut memory)).await;
     match outcome.unwrap_or(Err(LookError::Timeout)) {
         Ok(()) => memory.no_error(),
@@ -111,13 +117,16 @@ pub(super) async fn reconcile(
 
 /// Whether nothing that is remembered may be used: at the first look, at the regular one, when a fresh plan was asked
 /// for, and before the first write of an execution.
-fn needs_everything(memory: &Memory, settled: &Settled, config: &VirtPlatformConfig) -> bool {
-    let Some(before) = &memory.settled else { return true };
+fn needs_everything(memory: &mut Memory, settled: &Settled, config: &VirtPlatformConfig) -> bool {
     let status = &settled.status;
-    let first_write =
-        status.phase == Some(Phase::InProgress) && status.items.iter().all(|item| item.wait_started_at.is_none());
     let executing = config.spec.action == Action::Apply && status.phase == Some(Phase::InProgress);
-    before.replan != settled.replan || first_write || (memory.is_due() && !executing)
+    let unwritten = |item: &api::Item| item.operation == Operation::NoChange || item.applied.is_none();
+    let first_write = executing && status.approval.is_some() && status.items.iter().all(unwritten);
+    let asked = memory.settled.as_ref().is_none_or(|before| before.replan != settled.replan);
+    if first_write || asked {
+        memory.forget_plan();
+    }
+    first_write || asked || (memory.is_due() && !executing)
 }
 
 /// The five steps.
@@ -153,7 +162,7 @@ async fn look(
     };
 
     let new = status::compose(&seen, &decision, &written, now).unwrap_or_else(|| old.clone());
-    memory.due = Some(Instant::now() + when(ctx, &decision, now, &name));
+    memory.due = Some(Instant::now() + when(&decision, now, &name));
     report(ctx, config, &old, new, memory, now).await?;
     Ok(outcome?)
 }
@@ -180,7 +189,9 @@ async fn report(
         return Ok(());
     }
     let version = config.resource_version().unwrap_or_default();
-    let written = ctx.cluster.write_status(&name, &version, &new).await.map_err(LookError::Status)?;
+    let mut whole = new.clone();
+    whole.conditions.extend(conditions::of_others(config.status.as_ref()));
+    let written = ctx.cluster.write_status(config, &whole).await.map_err(LookError::Status)?;
     // A write that changed nothing makes no event to wait for.
     memory.replaced_version = Some(version).filter(|version| *version != written);
     memory.progress_at = Some(now);
@@ -197,14 +208,13 @@ async fn report(
 }
 
 /// When to look again if nothing happens.
-fn when(ctx: &Context, decision: &Decision, now: jiff::Timestamp, name: &str) -> Duration {
+fn when(decision: &Decision, now: jiff::Timestamp, name: &str) -> Duration {
     match decision {
         Decision::Execute(execution) => match execution.look_again {
             LookAgain::AtOnce => Duration::ZERO,
             LookAgain::OnEvent => resync(name),
             LookAgain::At(at) => at.duration_since(now).try_into().unwrap_or(Duration::ZERO),
         },
-        Decision::AwaitPrerequisites(_) if ctx.is_coming(name) => SOON,
         Decision::Publish(publication) if publication.reason == reason::BLOCKED => BLOCKED,
         Decision::Fail(_)
         | Decision::AwaitPrerequisites(_)
@@ -267,29 +277,28 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
     ctx.stand_aside(&name);
     let message =
         format!("The object does not fit this version of the API: {}. Correct it, or delete it.", invalid.error);
-    let condition = |kind: &str| {
-        json!({
-            "type": kind, "status": "True", "reason": reason::INVALID, "message": message,
-            "lastTransitionTime": invalid.metadata.creation_timestamp,
-            "observedGeneration": invalid.metadata.generation,
-        })
-    };
+    let generation = invalid.metadata.generation.unwrap_or_default();
+    let verdict =
+        Verdict { phase: Phase::Failed, reason: reason::INVALID, message: &message, input_drift: None, generation };
+    // The object's own time, so that a restart says the same.
+    let since = invalid.metadata.creation_timestamp.as_ref().map_or(jiff::Timestamp::UNIX_EPOCH, |time| time.0);
     let status = json!({
         "phase": Phase::Failed,
-        "observedGeneration": invalid.metadata.generation,
-        "summary": {"text": wire::cut_text(&message, 1024), "plan": "", "create": 0, "update": 0, "remove": 0,
-            "noChange": 0, "blocked": 0, "deferred": 0, "machinesToReboot": 0},
-        "conditions": [condition("Failed"), condition("Stalled")],
+        "observedGeneration": generation,
+        "summary": Summary { text: wire::cut_text(&message, 1024), ..Summary::default() },
+        "conditions": conditions::derive(&[], &verdict, since),
     });
     tracing::warn!(config = name, error = invalid.error, "the object can't be read");
-    match ctx.cluster.write_raw_status(&name, version.as_deref().unwrap_or_default(), &status).await {
-        Ok(written) => {
+    let write = ctx.cluster.patch_status(&name, version.as_deref().unwrap_or_default(), &status);
+    let problem = match tokio::time::timeout(BUDGET, write).await {
+        Ok(Ok(written)) => {
             memory.replaced_version = Some(written);
-            Next::await_change()
+            memory.no_error();
+            return Next::await_change();
         }
-        Err(error) => {
-            tracing::warn!(config = name, %error, "the object could not be told that it can't be read");
-            Next::requeue(memory.pause_after_error(&name))
-        }
-    }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "no answer".to_owned(),
+    };
+    tracing::warn!(config = name, problem, "the object could not be told that it can't be read");
+    Next::requeue(memory.pause_after_error(&name))
 }

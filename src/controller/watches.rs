@@ -27,8 +27,15 @@ use crate::cluster::{Cluster, Served};
 /// How long a first list may take before planning goes on without its watch.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long discovery may lag behind a change of a CRD.
-const DISCOVERY_LAG: Duration = Duration::from_secs(3);
+/// When to ask again after a change of a CRD, which discovery follows with a lag; each pause counts from the one before.
+const DISCOVERY_LAG: [Duration; 3] = [Duration::from_millis(300), Duration::from_millis(700), Duration::from_secs(2)];
+
+/// The objects that tell about rollouts could not be listed.
+#[derive(Debug, thiserror::Error)]
+#[error("{kind} could not be listed within {} s: is the right to list and watch them missing?", SYNC_TIMEOUT.as_secs())]
+pub(super) struct NotListed {
+    kind: &'static str,
+}
 
 /// The open watches.
 pub(super) struct Watches {
@@ -83,8 +90,12 @@ impl Watches {
 
     /// Watches exactly `kinds` for `config`, and waits until their first lists are read: what is read afterwards can't
     /// change unnoticed.
-    pub(super) async fn follow(&self, config: &str, kinds: &[Served]) {
-        let mut waiting = Vec::new();
+    ///
+    /// # Errors
+    ///
+    /// If the rollouts could not be listed in time: what is not known of them must not be taken for absent.
+    pub(super) async fn follow(&self, config: &str, kinds: &[Served]) -> Result<(), NotListed> {
+        let mut waiting: Vec<watch::Receiver<bool>> = Vec::new();
         {
             let mut watches = self.watches();
             let wanted: BTreeSet<_> = kinds.iter().map(key).collect();
@@ -110,12 +121,19 @@ impl Watches {
             }
             watches.retain(|_, open| !open.users.is_empty());
         }
-        for mut synced in waiting {
-            match tokio::time::timeout(SYNC_TIMEOUT, synced.wait_for(|synced| *synced)).await {
-                Ok(Ok(_)) | Ok(Err(_)) => {}
-                Err(_) => {
-                    tracing::warn!(config, "a watch has not listed its objects in time; planning goes on without it")
-                }
+        let all = waiting.into_iter().map(|mut synced| async move { synced.wait_for(|synced| *synced).await.is_ok() });
+        let in_time = tokio::time::timeout(SYNC_TIMEOUT, futures::future::join_all(all)).await.is_ok();
+        if in_time {
+            return Ok(());
+        }
+        let full = self.rollouts.watched();
+        let listed = |open: &Open| *open.synced.borrow();
+        let watches = self.watches();
+        match watches.get(&(full.group.to_owned(), full.kind.to_owned())) {
+            Some(open) if open.users.contains(config) && !listed(open) => Err(NotListed { kind: full.plural }),
+            Some(_) | None => {
+                tracing::warn!(config, "a watch has not listed its objects in time; planning goes on without it");
+                Ok(())
             }
         }
     }
@@ -193,9 +211,11 @@ impl Watches {
                     // Discovery follows its CRDs a moment later: what was asked in between is asked again.
                     let (cluster, triggers, group) = (cluster.clone(), triggers.clone(), group.clone());
                     tokio::spawn(async move {
-                        tokio::time::sleep(DISCOVERY_LAG).await;
-                        cluster.forget_kinds(&group);
-                        triggers.look_again(&crd_subject(&name));
+                        for lag in DISCOVERY_LAG {
+                            tokio::time::sleep(lag).await;
+                            cluster.forget_kinds(&group);
+                            triggers.look_again(&crd_subject(&name));
+                        }
                     });
                 }
             }

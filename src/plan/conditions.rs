@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::reason::{self, condition};
 use super::wire::time;
-use crate::api::Phase;
+use crate::api::{Phase, VirtPlatformConfigStatus};
 
 /// The types that are always there, each True in its phase only; automation waits for them by name.
 const PHASES: [(Phase, &str); 8] = [
@@ -40,9 +40,19 @@ pub struct Verdict<'a> {
     pub generation: i64,
 }
 
-/// Leaves out conditions of others: they are not ours to compare or to write.
+/// Leaves out conditions of others: they are not ours to compare.
 pub fn retain_ours(conditions: &mut Vec<Condition>) {
-    let phases: Vec<_> = PHASES.iter().chain(&RARE_PHASES).map(|(_, name)| *name).collect();
+    conditions.retain(is_ours);
+}
+
+/// The conditions of others, which our writes keep.
+pub fn of_others(status: Option<&VirtPlatformConfigStatus>) -> impl Iterator<Item = Condition> {
+    let conditions = status.into_iter().flat_map(|status| &status.conditions);
+    conditions.filter(|condition| !is_ours(condition)).cloned()
+}
+
+fn is_ours(found: &Condition) -> bool {
+    let mut phases = PHASES.iter().chain(&RARE_PHASES).map(|(_, name)| *name);
     let others = [
         condition::READY,
         condition::RECONCILING,
@@ -50,7 +60,7 @@ pub fn retain_ours(conditions: &mut Vec<Condition>) {
         condition::INPUT_DEPENDENCY_DRIFT,
         condition::UPGRADE_AVAILABLE,
     ];
-    conditions.retain(|found| phases.iter().chain(&others).any(|name| *name == found.type_));
+    phases.any(|name| name == found.type_) || others.contains(&found.type_.as_str())
 }
 
 /// The conditions of `verdict`. `lastTransitionTime` of `old` ones is kept where their status stays.

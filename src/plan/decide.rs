@@ -8,9 +8,10 @@ use jiff::Timestamp;
 
 use super::changes::{changed_inputs, stale_items};
 use super::decision::{Decision, Publication};
+use super::health::Rollout;
 use super::observed::{Observed, World};
 use super::{Plan, approval, execution, reason};
-use crate::api::{Action, ItemState, Phase, VirtPlatformConfigStatus};
+use crate::api::{Action, Approval, ApprovedBy, ItemState, Phase, VirtPlatformConfigStatus};
 use approval::Waiting;
 
 /// Decides what happens next.
@@ -25,6 +26,10 @@ pub fn decide(seen: &Observed<'_>, now: Timestamp) -> Decision {
         (Action::DryRun | Action::Apply, World::Unread, _) => Decision::Hold,
         (Action::DryRun | Action::Apply, World::Invalid(problem), _) => Decision::Reject(problem.clone()),
         (Action::DryRun | Action::Apply, World::Missing(missing), _) => Decision::AwaitPrerequisites(missing.clone()),
+        (Action::Apply, World::Planned(plan), Some(approval)) if is_withdrawn(seen, approval) => {
+            withdrawn(seen.status, plan)
+        }
+        (Action::Apply, World::Rollouts(_), Some(approval)) if is_withdrawn(seen, approval) => Decision::Hold,
         (Action::Apply, World::Planned(plan), Some(approval)) => execution::next(seen, approval, plan, now),
         (Action::Apply, World::Rollouts(rollouts), Some(approval)) => {
             execution::progress(seen, approval, rollouts, now)
@@ -35,7 +40,13 @@ pub fn decide(seen: &Observed<'_>, now: Timestamp) -> Decision {
     }
 }
 
-/// The action went back to DryRun in the middle of an execution: stop, say what was done, show what is left.
+/// Whether the hash that approved the execution is no longer in spec. It is all that shows the approval to be the user's: a
+/// status can be forged.
+fn is_withdrawn(seen: &Observed<'_>, approval: &Approval) -> bool {
+    approval.how == ApprovedBy::Hash && seen.wanted.approved_plan_hash.as_ref() != Some(&approval.plan_hash)
+}
+
+/// The action went back to DryRun, or the approving hash was taken away, in the middle of an execution: stop, say what was done, show what is left.
 fn withdrawn(status: &VirtPlatformConfigStatus, plan: &Plan) -> Decision {
     let done: Vec<_> =
         status.items.iter().filter(|item| item.applied.is_some()).map(|item| item.name.as_str()).collect();
@@ -43,11 +54,8 @@ fn withdrawn(status: &VirtPlatformConfigStatus, plan: &Plan) -> Decision {
         [] => "Execution was stopped before anything was written.".to_owned(),
         done => format!("Execution was stopped; already written: {}.", done.join(", ")),
     };
-    let (phase, reason) = if plan.is_satisfied() {
-        (Phase::Completed, reason::COMPLETED)
-    } else {
-        (Phase::ReviewRequired, reason::WITHDRAWN)
-    };
+    let (phase, reason, detail) =
+        if plan.is_satisfied() { satisfied(status, plan) } else { (Phase::ReviewRequired, reason::WITHDRAWN, detail) };
     Decision::Publish(Publication { phase, reason, detail, ended: Some("Withdrawn") })
 }
 
@@ -65,7 +73,8 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
         return publish(Phase::ReviewRequired, reason::BLOCKED, String::new());
     }
     if plan.is_satisfied() {
-        return publish(Phase::Completed, reason::COMPLETED, String::new());
+        let (phase, reason, detail) = satisfied(seen.status, plan);
+        return publish(phase, reason, detail);
     }
     match approval::granted(seen, plan, now) {
         Ok(approval) => execution::begin(plan, approval),
@@ -75,6 +84,26 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
             let how = if phase == Phase::ReviewRequired { how_to_approve(&waiting) } else { "" };
             publish(phase, reason, [detail, how.to_owned()].join(" ").trim().to_owned())
         }
+    }
+}
+
+/// Where a plan stands that changes nothing: completed once everything is in effect, and from then on, whatever its pools
+/// do later for other reasons. Nothing needs to be approved or written for that.
+fn satisfied(status: &VirtPlatformConfigStatus, plan: &Plan) -> (Phase, &'static str, String) {
+    let was = matches!(status.phase, Some(Phase::Completed | Phase::CompletedWithUpgrade))
+        && status.plan_hash.as_ref() == Some(&plan.digest);
+    let unfinished: Vec<_> = plan
+        .items
+        .iter()
+        .filter_map(|item| match &item.rollout {
+            Rollout::Done(_) => None,
+            Rollout::Waiting { text, .. } | Rollout::Failed(text) => Some(format!("{}: {text}.", item.target)),
+        })
+        .collect();
+    if was || unfinished.is_empty() {
+        (Phase::Completed, reason::COMPLETED, String::new())
+    } else {
+        (Phase::InProgress, reason::IN_PROGRESS, unfinished.join(" "))
     }
 }
 

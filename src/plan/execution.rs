@@ -18,11 +18,14 @@ use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase};
 /// The first step of a plan that was just approved: the intent of its first wave.
 #[must_use]
 pub(super) fn begin(plan: &Plan, approval: Approval) -> Decision {
-    let first = plan.items.iter().filter(|item| item.changes()).map(|item| item.wave).min();
-    let steps = plan.items.iter().map(|item| match item.changes() {
-        true if Some(item.wave) == first => intent(&item.name),
-        true => step(&item.name, ItemState::Pending, "Waits for the items before it."),
-        false => step(&item.name, ItemState::Completed, &item.message),
+    let open = |item: &&PlanItem| item.changes() || !matches!(item.rollout, Rollout::Done(_));
+    let first = plan.items.iter().filter(open).map(|item| item.wave).min();
+    let steps = plan.items.iter().map(|item| match (item.changes(), &item.rollout) {
+        (true, _) if Some(item.wave) == first => intent(&item.name),
+        (true, _) => step(&item.name, ItemState::Pending, "Waits for the items before it."),
+        (false, Rollout::Done(_)) => step(&item.name, ItemState::Completed, &item.message),
+        // As wanted, but not in effect yet: later waves wait for it all the same.
+        (false, Rollout::Waiting { text, .. } | Rollout::Failed(text)) => step(&item.name, ItemState::InProgress, text),
     });
     let steps = steps.collect();
     Decision::Execute(Execution { approval, steps, write: Vec::new(), look_again: LookAgain::AtOnce })
@@ -196,7 +199,7 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     }
     let same_items = items.len() == plan.items.len() && items.iter().all(|item| plan.item(&item.name).is_some());
     let hashes = items.iter().map(|item| match plan.item(&item.name) {
-        Some(fresh) if !is_written(item, fresh) && item.state != ItemState::Failed => fresh.hash.as_str(),
+        Some(fresh) if is_unwritten(item, fresh) => fresh.hash.as_str(),
         _ => item.item_hash.as_str(),
     });
     let named = items.iter().zip(hashes).map(|(item, hash)| (item.name.as_str(), item.wave, hash));
@@ -218,10 +221,16 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     }
 }
 
-/// Whether the item's object has been written: it is remembered, or the object is as wanted although its answer was lost.
+/// Whether the item's object is what it should be: its write is remembered, or the object is as wanted although no answer
+/// came, or it was so from the start.
 fn is_written(item: &Item, fresh: &PlanItem) -> bool {
-    let answer_lost = item.state == ItemState::InProgress && fresh.operation == Operation::NoChange;
-    writes(item.operation) && (item.applied.is_some() || answer_lost)
+    let as_wanted = item.state == ItemState::InProgress && fresh.operation == Operation::NoChange;
+    (writes(item.operation) && item.applied.is_some()) || as_wanted
+}
+
+/// Whether the item must still be exactly as it was reviewed: nothing of it has been written.
+fn is_unwritten(item: &Item, fresh: &PlanItem) -> bool {
+    !writes(item.operation) || (!is_written(item, fresh) && item.state != ItemState::Failed)
 }
 
 fn intent(item: &str) -> Step {

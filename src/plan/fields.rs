@@ -146,22 +146,39 @@ fn collect(map: &Map<String, Value>, path: &mut Vec<String>, found: &mut Vec<Fie
 }
 
 /// The path that a conflict's cause names, `.spec.list[name="a"].size`, in the notation of this module.
+///
+/// Names are not quoted there and may have dots, as label keys have: where one of `objects` has a member of such a name, it
+/// is taken as one.
 #[must_use]
-pub fn from_cause(field: &str) -> FieldPath {
+pub fn from_cause(field: &str, objects: &[&Value]) -> FieldPath {
     let mut segments = Vec::new();
+    let mut values: Vec<&Value> = objects.to_vec();
     let mut rest = field;
     while !rest.is_empty() {
-        if let Some(member) = rest.strip_prefix('.') {
-            let end = member.find(['.', '[']).unwrap_or(member.len());
-            segments.push(format!("f:{}", &member[..end]));
+        let segment = if let Some(member) = rest.strip_prefix('.') {
+            let end = values.iter().filter_map(|value| longest_member(value, member)).max();
+            let end = end.unwrap_or_else(|| member.find(['.', '[']).unwrap_or(member.len()));
             rest = &member[end..];
+            format!("f:{}", &member[..end])
         } else {
             let end = closing_bracket(rest);
-            segments.push(list_segment(rest[..end].trim_start_matches('[')));
+            let segment = list_segment(rest[..end].trim_start_matches('['));
             rest = rest.get(end + 1..).unwrap_or_default();
-        }
+            segment
+        };
+        values = values.into_iter().filter_map(|value| Some(step(value, &segment)?.1)).collect();
+        segments.push(segment);
     }
     FieldPath(segments)
+}
+
+/// The length of the longest member of `value` that `text` begins with.
+fn longest_member(value: &Value, text: &str) -> Option<usize> {
+    let names = value.as_object()?.keys();
+    let ends = names.filter(|name| {
+        text.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    });
+    ends.map(String::len).max()
 }
 
 /// Position of the bracket that ends `text`'s first element; quoted brackets do not count.
@@ -203,7 +220,7 @@ mod tests {
 
     fn object() -> Value {
         json!({
-            "metadata": {"labels": {"a/b": "1"}, "managedFields": [
+            "metadata": {"labels": {"a/b": "1", "example.dev/role": "x"}, "managedFields": [
                 {"manager": "us", "operation": "Apply", "time": "2026-01-01T00:00:00Z", "fieldsV1": {
                     "f:metadata": {"f:labels": {"f:a/b": {}}},
                     "f:spec": {
@@ -245,11 +262,12 @@ mod tests {
         let object = object();
         for (cause, pointer) in [
             (".spec.mode", "/spec/mode"),
+            (".metadata.labels.example.dev/role", "/metadata/labels/example.dev~1role"),
             (".spec.list[name=\"b\"].size", "/spec/list/1/size"),
             (".spec.set[=\"x\"]", "/spec/set/1"),
             (".spec.list[name=\"odd]name\"]", "/spec/list/k:{\"name\":\"odd]name\"}"),
         ] {
-            assert_eq!(from_cause(cause).pointer(&object), pointer, "{cause}");
+            assert_eq!(from_cause(cause, &[&object]).pointer(&object), pointer, "{cause}");
         }
     }
 

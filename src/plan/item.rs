@@ -199,14 +199,14 @@ fn known(
         "pools": effect.pools.keys().collect::<Vec<_>>(),
     }));
 
+    let salt = uid.clone().unwrap_or_default();
+    let shown = |object: &Value| redact::redacted(object, &draft.sensitive, &salt);
     let applied = remembered.and_then(|item| item.applied.as_ref());
     let lost = match &before {
-        Some(before) if changes => diff::lost_entries(before, &after),
+        Some(before) if changes => diff::lost_entries(&shown(before), &shown(&after)),
         _ => Vec::new(),
     };
     let name = format!("{} {}", target.kind, display_name(&target));
-    let salt = uid.clone().unwrap_or_default();
-    let shown = |object: &Value| redact::redacted(object, &draft.sensitive, &salt);
     PlanItem {
         name: draft.name.to_owned(),
         operation,
@@ -223,7 +223,7 @@ fn known(
         resource_version: live.and_then(|live| metadata(live, "resourceVersion")),
         hash,
         applied: live.filter(|_| !changes).and_then(|live| applied_view(live, &owned)),
-        moved: applied.map(|applied| moved(applied, live, result, &owned)).unwrap_or_default(),
+        moved: applied.map(|applied| moved(applied, live, result, &owned, &shown)).unwrap_or_default(),
         owned,
         target,
         rollout: live.map_or_else(
@@ -240,7 +240,13 @@ pub fn applied_view(object: &Value, owned: &[FieldPath]) -> Option<Applied> {
     Some(Applied { uid: metadata(object, "uid")?, paths: view.keys().cloned().collect(), hash: digest::sha256(&view) })
 }
 
-fn moved(applied: &Applied, live: Option<&Value>, result: &Value, owned: &[FieldPath]) -> Vec<Moved> {
+fn moved(
+    applied: &Applied,
+    live: Option<&Value>,
+    result: &Value,
+    owned: &[FieldPath],
+    shown: &impl Fn(&Value) -> Value,
+) -> Vec<Moved> {
     let whole = |text: &str| vec![Moved { path: String::new(), text: text.to_owned() }];
     let Some(live) = live else {
         return whole("the object was deleted; the API server does not record by whom");
@@ -252,6 +258,7 @@ fn moved(applied: &Applied, live: Option<&Value>, result: &Value, owned: &[Field
     if digest::sha256(&fields::view(live, &paths)) == applied.hash {
         return Vec::new();
     }
+    let (old, new) = (shown(live), shown(result));
     let differing = owned.iter().chain(paths.iter().filter(|path| !owned.contains(path)));
     let moved: Vec<_> = differing
         .filter(|path| path.resolve(live) != path.resolve(result))
@@ -264,7 +271,7 @@ fn moved(applied: &Applied, live: Option<&Value>, result: &Value, owned: &[Field
             };
             let pointer = path.pointer(live);
             let text =
-                format!("{pointer} is {} instead of {}, {by}", show(path.resolve(live)), show(path.resolve(result)));
+                format!("{pointer} is {} instead of {}, {by}", show(path.resolve(&old)), show(path.resolve(&new)));
             Moved { path: pointer, text }
         })
         .collect();
@@ -278,7 +285,7 @@ fn conflict_list(draft: &Draft, live: &Value, result: &Value, conflicts: &[(Stri
     let mut list: Vec<_> = conflicts
         .iter()
         .map(|(field, manager)| {
-            let path = fields::from_cause(field);
+            let path = fields::from_cause(field, &[&result, &live]);
             Conflict {
                 path: path.pointer(&live),
                 manager: manager.clone(),

@@ -7,9 +7,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Plan;
-use super::digest;
 use super::health::Rollout;
+use super::{digest, wire};
 use crate::api::{self, Action, FailurePolicy, Severity, VirtPlatformConfig, VirtPlatformConfigStatus};
+
+/// As much of the annotation's value as is remembered and compared.
+const REPLAN_LIMIT: usize = 256;
 
 /// The edit that last set a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +74,12 @@ impl Wanted {
             failure_policy: spec.failure_policy,
             wait_timeout: spec.wait_timeout.as_deref().and_then(api::parse_duration),
             bypass: spec.bypass_optimistic_lock,
-            replan: config.metadata.annotations.as_ref().and_then(|all| all.get(api::REPLAN_ANNOTATION)).cloned(),
+            replan: config
+                .metadata
+                .annotations
+                .as_ref()
+                .and_then(|all| all.get(api::REPLAN_ANNOTATION))
+                .map(|value| wire::cut_text(value, REPLAN_LIMIT)),
             deleting: config.metadata.deletion_timestamp.is_some(),
         }
     }

@@ -27,6 +27,11 @@ const HISTORY_LIMIT: usize = 10;
 /// The longest message of an item.
 const MESSAGE_LIMIT: usize = 4096;
 
+/// The longest lists of an item, as in the CRD; the digest covers all of them.
+const CONFLICT_LIMIT: usize = 200;
+const POOL_LIMIT: usize = 100;
+const FIELD_LIMIT: usize = 1000;
+
 /// What became of an item that was written just now.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Written {
@@ -114,7 +119,7 @@ fn publish(
         && old.operator_version == status.operator_version;
     let text = match old.summary.as_ref().filter(|_| unchanged) {
         Some(summary) => summary.text.clone(),
-        None => summary::of_publication(plan, publication, seen.wanted.bypass),
+        None => summary::of_publication(plan, publication, seen.wanted),
     };
     (phase, reason, text)
 }
@@ -129,11 +134,17 @@ fn execute(
     let begins = seen.status.phase != Some(Phase::InProgress) || seen.status.approval.is_none();
     if let Some(plan) = planned(seen).filter(|_| begins) {
         show(status, seen, plan, now);
-        for item in status.items.iter_mut().filter(|item| item.operation != Operation::NoChange) {
-            item.applied = None;
+        for item in &mut status.items {
             item.wait_started_at = None;
             item.paused_since = None;
         }
+        for item in status.items.iter_mut().filter(|item| item.operation != Operation::NoChange) {
+            item.applied = None;
+        }
+    }
+    if begins && let Some(planned) = &mut status.planned_spec {
+        // The hash that is in spec now has approved this execution, and approves no other.
+        planned.approved_plan_hash.clone_from(&seen.wanted.approved_plan_hash);
     }
     status.approval = Some(execution.approval.clone());
     advance(status, &execution.steps, now);
@@ -148,15 +159,14 @@ fn execute(
             None => {}
         }
     }
-    // An answer that was lost: the object is as wanted, so waiting begins now.
+    // An answer that was lost, or an object that was as wanted from the start: waiting begins now.
     if let Some(plan) = planned(seen) {
-        for item in status.items.iter_mut().filter(|item| item.applied.is_none()) {
-            let under_way = matches!(item.state, ItemState::InProgress | ItemState::Completed);
-            if let Some(fresh) = plan.item(&item.name).filter(|_| under_way) {
-                item.applied.clone_from(&fresh.applied);
-                if item.applied.is_some() && item.operation != Operation::NoChange {
-                    item.wait_started_at.get_or_insert_with(|| time(now));
-                }
+        for item in status.items.iter_mut().filter(|item| item.state != ItemState::Pending) {
+            if item.applied.is_none() {
+                item.applied = plan.item(&item.name).and_then(|fresh| fresh.applied.clone());
+            }
+            if item.applied.is_some() && item.state == ItemState::InProgress {
+                item.wait_started_at.get_or_insert_with(|| time(now));
             }
         }
     }
@@ -173,11 +183,10 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
         && before.and_then(|before| before.replan.as_ref()) == wanted.replan.as_ref();
     let revised_at =
         if same { before.and_then(|before| before.revised_at.clone()) } else { by_itself.then(|| time(now)) };
-    let approved = if same {
-        before.and_then(|before| before.approved_plan_hash.clone())
-    } else {
-        wanted.approved_plan_hash.clone()
-    };
+    // A hash that names this plan since before it was published keeps being remembered; clearing it arms the rule again.
+    let named = wanted.approved_plan_hash.as_ref() == Some(&plan.digest);
+    let remembered = before.and_then(|before| before.approved_plan_hash.clone());
+    let approved = if same && named { remembered } else { wanted.approved_plan_hash.clone() };
     status.planned_spec = Some(PlannedSpec {
         hash: wanted.spec_hash.clone(),
         approved_plan_hash: approved,
@@ -214,9 +223,13 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, budget: usize, now
     let desired = redact::redacted(&fresh.desired, &fresh.sensitive, &salt);
     let small = desired.is_object() && desired.to_string().len() <= DESIRED_LIMIT;
     let satisfied = fresh.operation == Operation::NoChange;
-    let state = if satisfied { ItemState::Completed } else { ItemState::Pending };
     // What was said when it was finished stays true; how its pools do later is not this item's business.
     let finished = before.filter(|item| same && item.state == ItemState::Completed && satisfied);
+    let state = match &fresh.rollout {
+        _ if !satisfied => ItemState::Pending,
+        Rollout::Waiting { .. } | Rollout::Failed(_) if finished.is_none() => ItemState::InProgress,
+        Rollout::Waiting { .. } | Rollout::Failed(_) | Rollout::Done(_) => ItemState::Completed,
+    };
     let message = match (finished, &fresh.rollout) {
         (Some(item), _) => item.message.clone(),
         (None, Rollout::Done(text) | Rollout::Waiting { text, .. } | Rollout::Failed(text)) if satisfied => {
@@ -234,9 +247,9 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, budget: usize, now
         diff,
         truncated,
         desired_state: small.then_some(desired),
-        conflicts: fresh.conflicts.clone(),
-        pools: fresh.effect.pools.keys().cloned().collect(),
-        managed_fields: fresh.owned.iter().map(super::fields::FieldPath::dotted).collect(),
+        conflicts: fresh.conflicts.iter().take(CONFLICT_LIMIT).cloned().collect(),
+        pools: fresh.effect.pools.keys().take(POOL_LIMIT).cloned().collect(),
+        managed_fields: fresh.owned.iter().take(FIELD_LIMIT).map(super::fields::FieldPath::dotted).collect(),
         state,
         message: cut_text(&message, MESSAGE_LIMIT),
         last_transition_time: unmoved.and_then(|item| item.last_transition_time.clone()).or_else(|| Some(time(now))),

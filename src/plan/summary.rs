@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Plan;
 use super::decision::Publication;
 use super::digest;
+use super::observed::Wanted;
 use crate::api::{Item, ItemState, Operation, Phase, Summary};
 
 /// The longest text, as in the CRD.
@@ -38,12 +39,16 @@ pub(super) fn figures(plan: &Plan) -> Summary {
 
 /// What is said of a plan that is shown.
 #[must_use]
-pub(super) fn of_publication(plan: &Plan, publication: &Publication, bypass: bool) -> String {
+pub(super) fn of_publication(plan: &Plan, publication: &Publication, wanted: &Wanted) -> String {
     let detail = publication.detail.as_str();
     let mut sentences = Vec::new();
     match publication.phase {
         Phase::Completed => {
             sentences.push("Everything is as planned.".to_owned());
+            sentences.push(detail.to_owned());
+        }
+        Phase::InProgress => {
+            sentences.push("Everything is as planned, and not yet in effect everywhere.".to_owned());
             sentences.push(detail.to_owned());
         }
         Phase::Drifted => {
@@ -53,7 +58,7 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, bypass: boo
                  option that drives the value, or set spec.action to Ignore."
                     .to_owned(),
             );
-            if bypass {
+            if wanted.bypass {
                 sentences.push("spec.bypassOptimisticLock does not correct drift in this version.".to_owned());
             }
         }
@@ -66,7 +71,6 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, bypass: boo
         | Phase::Drafting
         | Phase::PrerequisiteFailed
         | Phase::ReviewRequired
-        | Phase::InProgress
         | Phase::CompletedWithErrors
         | Phase::Failed
         | Phase::Ignored => {
@@ -81,6 +85,13 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, bypass: boo
                 sentences.push(format!("The plan can't be approved: {}", blocked.join(" ")));
             }
         }
+    }
+    let waits = matches!(publication.phase, Phase::Drifted | Phase::ReviewRequired | Phase::CompletedWithUpgrade);
+    if waits && wanted.approved_plan_hash.as_ref() == Some(&plan.digest) {
+        sentences.push(
+            "spec.approvedPlanHash names this plan from an earlier approval: clear it before you set it again."
+                .to_owned(),
+        );
     }
     sentences.retain(|sentence| !sentence.is_empty());
     sentences.join(" ")

@@ -164,8 +164,9 @@ async fn an_automatic_policy_approves_what_an_edit_of_spec_plans() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn going_back_to_dry_run_stops_the_execution_and_says_what_was_done() {
-    // Slow machines: the execution waits for them when it is withdrawn.
-    let fixture = Fixture::start(Setup { speed: 2.0, ..Setup::default() }).await;
+    // The machines never get it: withdrawal does not wait for them.
+    let mut fixture = Fixture::start(Setup::default()).await;
+    fixture.stop_simulator().await;
     fixture.wait_for(Phase::Ignored).await;
     fixture.patch(json!({"action": "DryRun"})).await;
     fixture.wait_for(Phase::ReviewRequired).await;
@@ -220,5 +221,22 @@ async fn a_condition_of_somebody_else_stays_and_causes_no_loop() {
     fixture.patch(json!({"options": {"loadAware": {"deschedulingIntervalSeconds": 600}}})).await;
     let plan = fixture.wait("the new plan", |status| status.items[0].diff.contains("600")).await;
     assert!(plan.conditions.iter().any(|condition| condition.type_ == "Audited"), "{plan:#?}");
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_status_that_another_program_wrote_is_taken_over() {
+    let mut fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.stop_operator().await;
+    let foreign = json!({"status": {"phase": "Completed", "appliedOptions": {"loadAware": {"enablePSIMetrics": true}},
+        "items": [{"name": "enable-psi-metrics", "operation": "NoChange", "wave": 0, "impactSeverity": "Low",
+            "targetRef": {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "name": "99-worker-psi-karg"}}]}});
+    let params = kube::api::PatchParams { field_manager: Some("virt-advisor-operator".into()), ..Default::default() };
+    fixture.configs().patch_status(PROFILE, &params, &kube::api::Patch::Merge(&foreign)).await.unwrap();
+    fixture.start_operator();
+    fixture.patch(quick("DryRun")).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    assert_eq!(plan.items.len(), 1, "{:#?}", plan.items);
     fixture.finish().await;
 }

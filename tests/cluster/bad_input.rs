@@ -103,3 +103,23 @@ async fn a_missing_right_on_a_target_is_named_in_the_plan() {
     fixture.rest().await;
     fixture.stop_operator().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_namespace_blocks_until_it_is_there() {
+    let fixture = Fixture::without_operator(Setup { descheduler_namespace: false, ..Setup::default() }).await;
+    let mut fixture = fixture;
+    fixture.start_operator();
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun"})).await;
+    let blocked = fixture.wait_for(Phase::ReviewRequired).await;
+    let message = &blocked.items[1].message;
+    assert!(message.contains("namespace openshift-kube-descheduler-operator does not exist"), "{message}");
+    crate::fixture::create_namespace(&fixture.admin, "openshift-kube-descheduler-operator").await;
+    let long = "x".repeat(300);
+    let replan = kube::api::Patch::Merge(json!({"metadata": {"annotations": {"advisor.kubevirt.io/replan": long}}}));
+    fixture.configs().patch(PROFILE, &Default::default(), &replan).await.unwrap();
+    fixture
+        .wait("the unblocked plan", |status| status.summary.as_ref().is_some_and(|summary| summary.blocked == 0))
+        .await;
+    fixture.finish().await;
+}

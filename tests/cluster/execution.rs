@@ -104,6 +104,13 @@ async fn a_missing_pool_blocks_until_it_is_there() {
     fixture.patch(json!({"action": "DryRun"})).await;
     let blocked = fixture.wait_for(Phase::ReviewRequired).await;
     assert!(blocked.items[0].message.contains("no MachineConfigPool selects"), "{}", blocked.items[0].message);
+    // Somebody makes the pool: seen without an event of any object of the plan.
+    let settings = mco_simulator::Settings { speed: 25.0, rendered_padding: 0 };
+    let machines = mco_simulator::Cluster { workers: 3, masters: 1 };
+    mco_simulator::seed(&fixture.admin, &machines, &settings).await.unwrap();
+    let plan = fixture
+        .wait("the unblocked plan", |status| status.items.iter().all(|item| item.operation == Operation::Create));
+    assert_eq!(plan.await.summary.unwrap().machines_to_reboot, 3);
     fixture.finish().await;
 }
 
@@ -125,5 +132,49 @@ async fn a_change_by_somebody_else_during_the_rollout_stops_it() {
         ["patch machineconfigs 99-worker-psi-karg"],
         "an emergency edit is never put back unasked"
     );
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_that_comes_between_review_and_approval_asks_for_another_review() {
+    let fixture = Fixture::start(Setup { speed: 25.0, ..Setup::default() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    let mark = fixture.mark();
+    fixture.patch(json!({"action": "DryRun"})).await;
+    let reviewed = fixture.wait_for(Phase::ReviewRequired).await;
+    mco_simulator::add_pool(&fixture.admin, "infra").await.unwrap();
+    mco_simulator::set_role(&fixture.admin, "worker-0", "infra", true).await.unwrap();
+    let plan = fixture.wait("the other pool", |status| status.items[0].pools.len() == 2).await;
+    assert_ne!(plan.plan_hash, reviewed.plan_hash, "the set of pools that reboot is part of what is approved");
+    fixture.patch(json!({"action": "Apply", "approvedPlanHash": reviewed.plan_hash})).await;
+    fixture.wait_for(Phase::ReviewRequired).await;
+    fixture.rest().await;
+    assert!(fixture.target_writes(&mark).is_empty());
+    fixture.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn taking_something_out_again_is_not_done_before_the_machines_have_lost_it() {
+    let fixture = Fixture::start(Setup { speed: 25.0, ..Setup::default() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply"})).await;
+    fixture.wait_for(Phase::Completed).await;
+    let target = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": "99-worker-psi-karg"}});
+    fixture.edit(&target, json!({"spec": {"kernelArguments": ["psi=1", "debug"]}}), "somebody").await;
+    let drifted = fixture.wait_for(Phase::Drifted).await;
+    // The machines get it.
+    let pool = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": {"name": "worker"}});
+    let rendered = async || {
+        let pool = fixture.get(&pool).await.unwrap();
+        let name = pool["status"]["configuration"]["name"].clone();
+        let rendered = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": name}});
+        fixture.get(&rendered).await.unwrap()["spec"]["kernelArguments"].as_array().unwrap().clone()
+    };
+    while !rendered().await.contains(&json!("debug")) {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    fixture.patch(json!({"approvedPlanHash": drifted.plan_hash})).await;
+    fixture.wait_for(Phase::Completed).await;
+    assert!(!rendered().await.contains(&json!("debug")), "completed while the machines still had it");
     fixture.finish().await;
 }

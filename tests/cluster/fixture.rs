@@ -34,6 +34,7 @@ pub struct Setup {
     pub descheduler: Option<Value>,
     pub workers: usize,
     pub pools: bool,
+    pub descheduler_namespace: bool,
     pub rights: bool,
     /// How much faster than the real controllers machines are updated.
     pub speed: f64,
@@ -49,6 +50,7 @@ impl Default for Setup {
             descheduler: None,
             workers: 3,
             pools: true,
+            descheduler_namespace: true,
             rights: true,
             speed: 25.0,
         }
@@ -121,8 +123,9 @@ impl Fixture {
             crds.extend(["machineconfigs", "machineconfigpools", "kubeletconfigs"].map(third_party));
         }
         install_crds(&admin, &crds).await.expect("CRDs are installed");
-        for namespace in ["openshift-cnv", "openshift-kube-descheduler-operator"] {
-            create_namespace(&admin, namespace).await;
+        create_namespace(&admin, "openshift-cnv").await;
+        if setup.descheduler_namespace {
+            create_namespace(&admin, "openshift-kube-descheduler-operator").await;
         }
         let mut simulator = None;
         if setup.pools {

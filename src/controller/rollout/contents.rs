@@ -3,6 +3,8 @@
 //! A pool's list of sources does not tell: it names an edited object before the edit is rendered, and after
 //! (facts/machine-config-pools.md, traps 2 and 3). Only the content does.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 /// Lists of `spec.config` and the member that identifies their entries.
@@ -23,6 +25,42 @@ pub(super) fn holds(rendered: &Value, object: &Value) -> bool {
         })
         && scalar_holds(rendered, object, "/spec/fips", &Value::Bool(false))
         && scalar_holds(rendered, object, "/spec/kernelType", &Value::from("default"))
+}
+
+/// What a MachineConfig brings into a rendered one, without the contents: enough to see what a rendered one has too much.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Parts {
+    /// Kernel arguments and extensions, duplicates included.
+    appended: BTreeMap<String, usize>,
+    /// Identities of files and units.
+    named: BTreeSet<String>,
+}
+
+impl Parts {
+    pub(super) fn of(object: &Value) -> Self {
+        let mut parts = Self::default();
+        for path in ["/spec/kernelArguments", "/spec/extensions"] {
+            for entry in list(object, path) {
+                *parts.appended.entry(format!("{path} {entry}")).or_default() += 1;
+            }
+        }
+        for (path, key) in CONFIG_LISTS {
+            parts.named.extend(list(object, path).iter().map(|entry| format!("{path} {:?}", entry.get(key))));
+        }
+        parts
+    }
+
+    /// What rendering all of `sources` together brings.
+    pub(super) fn sum<'a>(sources: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut sum = Self::default();
+        for source in sources {
+            for (entry, count) in &source.appended {
+                *sum.appended.entry(entry.clone()).or_default() += count;
+            }
+            sum.named.extend(source.named.iter().cloned());
+        }
+        sum
+    }
 }
 
 /// Whether replacing `before` by `after` changes what a pool that already has `before` renders. `None` for `before` is a
@@ -81,6 +119,14 @@ mod tests {
         assert!(!holds(&kargs(&["a"]), &kargs(&["psi=1"])));
         assert!(!holds(&kargs(&["psi=1"]), &kargs(&["psi=1", "psi=1"])));
         assert!(holds(&kargs(&["a"]), &json!({"spec": {}})), "an empty object is held by all");
+    }
+
+    #[test]
+    fn what_a_rendering_has_too_much_shows_in_its_parts() {
+        let sources = [Parts::of(&kargs(&["psi=1"])), Parts::of(&kargs(&["a"]))];
+        assert_eq!(Parts::sum(&sources), Parts::of(&kargs(&["a", "psi=1"])), "the order does not matter");
+        assert_ne!(Parts::sum(&sources), Parts::of(&kargs(&["a", "psi=1", "debug"])));
+        assert_ne!(Parts::sum(&sources), Parts::of(&kargs(&["a", "psi=1", "psi=1"])));
     }
 
     #[test]

@@ -38,6 +38,15 @@ pub(super) enum Standing {
     Unread(Vec<String>),
 }
 
+/// How an object was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It is new, or unchanged: what holds its content has taken it in.
+    New,
+    /// It was edited, and may have lost something: what holds its content may hold the old one.
+    Edited,
+}
+
 /// The part of the world in which objects of one kind take effect.
 pub(super) trait Rollouts: Send + Sync {
     /// The kind that tells about rollouts. Few and small objects, watched in full, so that progress costs no request.
@@ -66,10 +75,10 @@ pub(super) trait Rollouts: Send + Sync {
     fn effect(&self, live: Option<&Value>, result: &Value) -> Result<Effect, String>;
 
     /// How far `object`, as it is now, is.
-    fn standing(&self, object: &Value) -> Standing;
+    fn standing(&self, object: &Value, change: Change) -> Standing;
 
-    /// Learns whether `read`, one of the objects that [`Standing::Unread`] named, holds `object`.
-    fn learn(&self, object: &Value, name: &str, read: Option<&Value>);
+    /// Learns what `read`, one of the objects that [`Standing::Unread`] named, says of `object`.
+    fn learn(&self, object: &Value, name: &str, read: &Value);
 
     /// A text that changes whenever something changes that matters for `object`: for its plan, and while it is rolled
     /// out also for its progress.

@@ -23,6 +23,7 @@ pub(super) struct Pool {
     pub(super) updated: u32,
     pub(super) ready: u32,
     pub(super) degraded: u32,
+    pub(super) unavailable: u32,
     conditions: BTreeMap<String, (bool, String)>,
 }
 
@@ -49,6 +50,7 @@ impl Pool {
             updated: count("/status/updatedMachineCount"),
             ready: count("/status/readyMachineCount"),
             degraded: count("/status/degradedMachineCount"),
+            unavailable: count("/status/unavailableMachineCount"),
             conditions: list("/status/conditions")
                 .map(|found| (member(found, "type"), (member(found, "status") == "True", member(found, "message"))))
                 .collect(),
@@ -73,9 +75,9 @@ impl Pool {
 
     /// What progress depends on.
     pub(super) fn rolling(&self) -> String {
-        let Self { generation, observed_generation, present, updated, ready, .. } = self;
+        let Self { generation, observed_generation, present, updated, ready, unavailable, .. } = self;
         format!(
-            "{} {generation} {observed_generation} {present} {updated} {ready} {:?}",
+            "{} {generation} {observed_generation} {present} {updated} {ready} {unavailable} {:?}",
             self.resting(),
             self.conditions
         )

@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use profile_sdk::Kind;
 use serde_json::Value;
 
-use super::contents;
+use super::contents::{self, Parts};
 use super::pool::Pool;
-use super::{MACHINE_CONFIG, POOL, Rollouts, Standing};
+use super::{Change, MACHINE_CONFIG, POOL, Rollouts, Standing};
 use crate::api::TargetRef;
 use crate::plan::digest;
 use crate::plan::health::Rollout;
@@ -27,6 +27,10 @@ struct State {
     pools: BTreeMap<String, Pool>,
     /// Whether a rendered configuration holds an object of this content. Rendered ones never change.
     held: BTreeMap<(String, String), bool>,
+    /// What a rendered configuration consists of.
+    rendered: BTreeMap<String, Parts>,
+    /// What its sources brought when they were read after it, by its name and theirs.
+    sources: BTreeMap<(String, String), Parts>,
 }
 
 impl MachineConfigPools {
@@ -97,7 +101,7 @@ impl Rollouts for MachineConfigPools {
         Ok(effect)
     }
 
-    fn standing(&self, object: &Value) -> Standing {
+    fn standing(&self, object: &Value, change: Change) -> Standing {
         let state = self.state();
         let content = content(object);
         let selecting = state.selecting(object);
@@ -105,18 +109,15 @@ impl Rollouts for MachineConfigPools {
             return waiting("no MachineConfigPool selects it".to_owned(), false);
         }
         // The list of sources is read first: only a pool that names the object is worth reading the content for.
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let listed = |pool: &&Pool| pool.sources.contains(name);
-        let unread: BTreeSet<_> = selecting
-            .iter()
-            .filter(|pool| listed(pool) && !state.held.contains_key(&(pool.wanted.clone(), content.clone())))
-            .map(|pool| pool.wanted.clone())
-            .collect();
+        let name = name(object);
+        let listed = |pool: &&&Pool| pool.sources.contains(name);
+        let unread: BTreeSet<_> =
+            selecting.iter().filter(listed).flat_map(|pool| state.unread(pool, name, &content, change)).collect();
         if !unread.is_empty() {
             return Standing::Unread(unread.into_iter().collect());
         }
         for pool in &selecting {
-            let held = listed(pool) && state.held.get(&(pool.wanted.clone(), content.clone())) == Some(&true);
+            let held = listed(&pool) && state.holds(pool, name, object, &content, change);
             if let Some((text, paused)) = unfinished(pool, held) {
                 return waiting(text, paused);
             }
@@ -131,13 +132,21 @@ impl Rollouts for MachineConfigPools {
         )))
     }
 
-    fn learn(&self, object: &Value, name: &str, read: Option<&Value>) {
+    fn learn(&self, object: &Value, name: &str, read: &Value) {
         let mut state = self.state();
-        let held = read.is_some_and(|rendered| contents::holds(rendered, object));
         // Only what pools point to now is worth remembering.
         let wanted: BTreeSet<_> = state.pools.values().map(|pool| pool.wanted.clone()).collect();
         state.held.retain(|(rendered, _), _| wanted.contains(rendered));
-        state.held.insert((name.to_owned(), content(object)), held);
+        state.rendered.retain(|rendered, _| wanted.contains(rendered));
+        state.sources.retain(|(rendered, _), _| wanted.contains(rendered));
+        if wanted.contains(name) {
+            state.held.insert((name.to_owned(), content(object)), contents::holds(read, object));
+            state.rendered.insert(name.to_owned(), Parts::of(read));
+            return;
+        }
+        let pools = state.pools.values().filter(|pool| pool.sources.contains(name));
+        let keys: Vec<_> = pools.map(|pool| (pool.wanted.clone(), name.to_owned())).collect();
+        state.sources.extend(keys.into_iter().map(|key| (key, Parts::of(read))));
     }
 
     fn fingerprint(&self, object: &Value, rolling: bool) -> String {
@@ -148,6 +157,33 @@ impl Rollouts for MachineConfigPools {
 }
 
 impl State {
+    /// What must be read to know whether `pool` has rendered the object. After an edit also the other sources: what the
+    /// rendered configuration has beyond them is left from before the edit.
+    fn unread(&self, pool: &Pool, object: &str, content: &str, change: Change) -> Vec<String> {
+        let rendered =
+            (!self.held.contains_key(&(pool.wanted.clone(), content.to_owned()))).then(|| pool.wanted.clone());
+        let others = pool.sources.iter().filter(|source| {
+            let known = self.sources.contains_key(&(pool.wanted.clone(), (*source).clone()));
+            change == Change::Edited && source.as_str() != object && !known
+        });
+        rendered.into_iter().chain(others.cloned()).collect()
+    }
+
+    fn holds(&self, pool: &Pool, name: &str, object: &Value, content: &str, change: Change) -> bool {
+        if self.held.get(&(pool.wanted.clone(), content.to_owned())) != Some(&true) {
+            return false;
+        }
+        match change {
+            Change::New => true,
+            Change::Edited => {
+                let own = Parts::of(object);
+                let others = pool.sources.iter().filter(|source| source.as_str() != name);
+                let others = others.filter_map(|source| self.sources.get(&(pool.wanted.clone(), source.clone())));
+                self.rendered.get(&pool.wanted) == Some(&Parts::sum(others.chain([&own])))
+            }
+        }
+    }
+
     fn selecting(&self, object: &Value) -> Vec<&Pool> {
         let labels = labels(object);
         self.pools.values().filter(|pool| pool.selects(&labels)).collect()
@@ -174,7 +210,10 @@ fn unfinished(pool: &Pool, held: bool) -> Option<(String, bool)> {
     if updated {
         return None;
     }
-    let progress = format!("{} of {} machines are updated", pool.updated, pool.machines);
+    let mut progress = format!("{} of {} machines are updated", pool.updated, pool.machines);
+    if pool.unavailable > 0 {
+        progress.push_str(&format!(", {} at work, cordoned or not ready", pool.unavailable));
+    }
     if pool.paused {
         return Some((format!("MachineConfigPool {name} is paused ({progress}): unpause it to go on"), true));
     }
@@ -191,6 +230,10 @@ fn waiting(text: String, paused: bool) -> Standing {
 /// Identifies the content that is looked for, not the object: an edit asks anew.
 fn content(object: &Value) -> String {
     digest::sha256(&object.get("spec"))
+}
+
+fn name(object: &Value) -> &str {
+    object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn labels(object: &Value) -> BTreeMap<String, String> {

@@ -198,7 +198,7 @@ fn nothing_is_written_without_action_apply_and_an_approval_of_exactly_this_plan(
                     world.status.phase = phase;
                     world.status.approval = approved.map(|hash| Approval {
                         plan_hash: if hash == "this" { plan.digest.clone() } else { hash.to_owned() },
-                        how: ApprovedBy::Hash,
+                        how: ApprovedBy::Action,
                         by: "x".into(),
                         at: crate::plan::wire::time(at(0)),
                         generation: 1,
@@ -406,4 +406,71 @@ fn the_time_limit_stands_still_while_a_pool_is_paused() {
     world.now += 30;
     world.look(waiting(false));
     assert_eq!(world.phase(), Some(Phase::Failed), "what was waited before the pause is");
+}
+
+/// Approved by hash, begun, and not written.
+fn begun_by_hash() -> World {
+    let mut world = World::new(Action::Apply);
+    world.look(plan([Operation::Blocked, Operation::Create]));
+    world.look(plan(CREATE));
+    assert_eq!(world.phase(), Some(Phase::ReviewRequired));
+    world.wanted.approved_plan_hash = world.status.plan_hash.clone();
+    world.wanted.generation += 1;
+    world.look(plan(CREATE));
+    assert_eq!(world.phase(), Some(Phase::InProgress));
+    world
+}
+
+#[test]
+fn taking_the_approving_hash_away_withdraws() {
+    let mut world = begun_by_hash();
+    world.wanted.approved_plan_hash = None;
+    assert!(writes_of(&world.look(plan(CREATE))).is_empty());
+    assert_eq!((world.phase(), world.reason()), (Some(Phase::ReviewRequired), reason::WITHDRAWN));
+}
+
+#[test]
+fn a_hash_is_used_once_and_can_be_given_again() {
+    let mut world = begun_by_hash();
+    let refused = BTreeMap::from([("a".to_owned(), Written::Refused("no".into()))]);
+    world.status = world.decide_with(plan(CREATE), &refused).1.unwrap();
+    world.look(plan(CREATE));
+    assert_eq!(world.phase(), Some(Phase::Failed));
+    world.wanted.generation += 1;
+    world.look(plan(CREATE));
+    assert_eq!(world.phase(), Some(Phase::ReviewRequired), "the same hash in spec approves nothing again");
+    assert!(world.status.summary.as_ref().unwrap().text.contains("clear it"));
+    let hash = world.wanted.approved_plan_hash.take();
+    world.wanted.generation += 1;
+    world.look(plan(CREATE));
+    world.wanted.approved_plan_hash = hash;
+    world.wanted.generation += 1;
+    world.look(plan(CREATE));
+    assert_eq!(world.phase(), Some(Phase::InProgress), "cleared and set, it does");
+}
+
+#[test]
+fn what_is_as_wanted_but_not_in_effect_holds_up_what_comes_after_it() {
+    let rolling = |operations| {
+        let mut plan = plan(operations);
+        plan.items[0].rollout = Rollout::Waiting { text: "0 of 3".into(), paused: false };
+        plan
+    };
+    let mut world = World::new(Action::DryRun);
+    world.look(rolling(HALF));
+    world.edit(Action::Apply);
+    world.look(rolling(HALF));
+    assert_eq!(world.phase(), Some(Phase::InProgress));
+    assert!(writes_of(&world.look(rolling(HALF))).is_empty());
+    assert_eq!(world.status.items[1].state, ItemState::Pending);
+    world.look(plan(HALF));
+    assert_eq!(writes_of(&world.look(plan(HALF))), ["b"]);
+
+    let mut all = World::new(Action::Apply);
+    all.look(rolling(DONE));
+    assert_eq!(all.phase(), Some(Phase::InProgress), "not completed before it is in effect");
+    all.look(plan(DONE));
+    assert_eq!(all.phase(), Some(Phase::Completed));
+    all.look(rolling(DONE));
+    assert_eq!(all.phase(), Some(Phase::Completed), "what pools do later for other reasons changes nothing");
 }

@@ -104,10 +104,11 @@ fn what_moved_names_path_values_and_manager() {
     let mut live = served(json!({"a": 5}), "2", &[]);
     live["metadata"]["managedFields"] = json!([{"manager": "kubectl-edit", "operation": "Update", "time": "2026-02-02T00:00:00Z",
         "fieldsV1": {"f:spec": {"f:a": {}}}}]);
-    let moved = moved(&applied, Some(&live), &before, &fields::applied_by(&before, US));
+    let plain = |object: &Value| object.clone();
+    let moved = moved(&applied, Some(&live), &before, &fields::applied_by(&before, US), &plain);
     assert_eq!(moved[0].text, "/spec/a is 5 instead of 1, changed by kubectl-edit at 2026-02-02T00:00:00Z");
-    assert!(super::moved(&applied, Some(&before), &before, &[]).is_empty());
-    assert!(super::moved(&applied, None, &before, &[])[0].text.contains("deleted"));
+    assert!(super::moved(&applied, Some(&before), &before, &[], &plain).is_empty());
+    assert!(super::moved(&applied, None, &before, &[], &plain)[0].text.contains("deleted"));
 }
 
 #[test]
