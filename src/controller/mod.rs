@@ -6,6 +6,7 @@ mod clock;
 mod draft;
 mod gather;
 mod memory;
+mod progress;
 mod reconcile;
 mod report;
 mod rollout;

@@ -30,7 +30,7 @@ pub enum Decision {
 pub struct Publication {
     /// ReviewRequired, Drifted, CompletedWithUpgrade or Completed.
     pub phase: Phase,
-    /// Why, a constant of [`reason`].
+    /// Why, a constant of [`super::reason`].
     pub reason: &'static str,
     /// What moved, for the reader; may be empty.
     pub detail: String,

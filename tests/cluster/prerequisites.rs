@@ -98,3 +98,14 @@ async fn the_limits_of_hyper_converged_are_an_input_of_the_plan() {
     fixture.edit(&hco, json!({"metadata": {"annotations": {"unrelated": "1"}}}), "somebody").await;
     fixture.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_own_crd_is_waited_for() {
+    let fixture = Fixture::start(Setup { our_crd: false, ..Setup::default() }).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    install_crds(&fixture.admin, &[crate::fixture::our_crd()]).await.unwrap();
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun"})).await;
+    fixture.wait_for(Phase::ReviewRequired).await;
+    fixture.finish().await;
+}
