@@ -105,14 +105,20 @@ async fn two_machine_configs_three_seconds_apart_are_one_roll_out() -> anyhow::R
 }
 
 #[tokio::test]
-async fn the_second_after_seven_seconds_updates_one_machine_twice() -> anyhow::Result<()> {
+async fn the_second_after_seven_seconds_may_update_one_machine_twice() -> anyhow::Result<()> {
     let world = World::new().await?;
     world.arguments("50-a", &["a=1"]).await?;
     world.until("worker", "3/2 C B").await;
     seconds(2.0).await;
     world.arguments("51-b", &["b=1"]).await?;
     world.until("worker", "D D").await;
-    assert_eq!(world.told(), ["worker-0 C", "worker-0 D", "worker-1 D", "worker-2 D"]);
+    // Telling the first machine and rendering the second change are due in the same tenth of a second (observed: 10.1 and
+    // 10.2 s): which comes first is decided by the time that requests take, here as on a cluster.
+    let told = world.told();
+    let told: Vec<_> = told.iter().map(String::as_str).collect();
+    let (first, all) = told.split_at(told.len() - 3);
+    assert!(matches!(first, [] | ["worker-0 C"]), "{told:?}");
+    assert_eq!(all, ["worker-0 D", "worker-1 D", "worker-2 D"], "{told:?}");
     assert!(!world.lines("worker").iter().any(|line| line.contains("C C")), "never shown: {:?}", world.lines("worker"));
     world.end().await
 }
