@@ -297,7 +297,16 @@ impl Fixture {
     }
 
     pub async fn rest(&self) {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        // What was caused before may still be under way on a busy machine.
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let mark = self.mark();
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            if self.requests(&mark).iter().all(Request::is_watch) {
+                break;
+            }
+            assert!(Instant::now() < until, "the operator does not come to rest: {:#?}", self.requests(&mark));
+        }
         let before = self.versions().await;
         let mark = self.mark();
         tokio::time::sleep(REST).await;

@@ -129,16 +129,22 @@ impl Audit {
         requests
     }
 
+    /// The lines that begin at `from` or later. A moment may fall into the middle of a line that was just being written:
+    /// that request was answered before it.
     fn read(&self, from: u64) -> std::io::Result<String> {
-        let mut text = String::new();
         match File::open(&self.log) {
             Ok(mut file) => {
-                file.seek(SeekFrom::Start(from))?;
-                file.read_to_string(&mut text)?;
-                Ok(text)
+                let mut bytes = Vec::new();
+                file.seek(SeekFrom::Start(from.saturating_sub(1)))?;
+                file.read_to_end(&mut bytes)?;
+                let begin = match from {
+                    0 => 0,
+                    _ => bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1),
+                };
+                Ok(String::from_utf8_lossy(&bytes[begin..]).into_owned())
             }
             // The server makes the file with the first line.
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(text),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
             Err(error) => Err(error),
         }
     }
@@ -215,6 +221,37 @@ impl From<Event> for Request {
             uri: event.request_uri,
             at: event.request_received_timestamp,
             stage: event.stage,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_in_the_middle_of_a_line_comes_after_its_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let audit = Audit::new(folder.path().join("audit.log"));
+        let line = |id: &str| {
+            serde_json::json!({
+                "auditID": id, "verb": "get", "stage": "ResponseComplete", "requestURI": format!("/é/{id}"),
+                "user": {"username": id}, "responseStatus": {"code": 200}, "requestReceivedTimestamp": "2026-01-01T00:00:00.000000Z",
+            })
+            .to_string()
+        };
+        let (first, second) = (line("a"), line("b"));
+        let whole = format!("{first}\n{second}\n");
+        std::fs::write(&audit.log, &whole).unwrap();
+        let users = |from: usize| -> Vec<String> {
+            audit.since(&Mark(from as u64)).into_iter().map(|request| request.user).collect()
+        };
+        assert_eq!(users(0), ["a", "b"]);
+        for from in 1..=first.len() + 1 {
+            assert_eq!(users(from), ["b"], "{from}");
+        }
+        for from in first.len() + 2..=whole.len() {
+            assert!(users(from).is_empty(), "{from}");
         }
     }
 }
