@@ -258,7 +258,9 @@ impl Look<'_> {
             Body::Blocked { remedy, .. } => return Ok(self.refused(draft, None, remedy.clone())),
         };
         let rollouts = self.fingerprint(desired);
-        let known = known.filter(|known| known.draft == *draft && known.rollouts == rollouts);
+        // What changes nothing has no effect, whatever the rollouts look like, its own among them.
+        let same = |known: &&Previewed| known.rollouts == rollouts || known.item.operation == Operation::NoChange;
+        let known = known.filter(|known| known.draft == *draft).filter(same);
         if let Some(known) = known.filter(|_| !self.all && !to_write) {
             return self.with_rollout(known.clone(), remembered).await;
         }
