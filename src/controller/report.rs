@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{Item, ItemState, Phase, VirtPlatformConfigStatus as Status};
+use crate::api::{Approval, Item, ItemState, Phase, VirtPlatformConfigStatus as Status};
 use crate::cluster::Note;
 
 /// Progress is written at most this often: a rollout of hundreds of machines reports every second.
@@ -60,11 +60,12 @@ pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
         };
         notes.extend(match new.phase {
             Some(Phase::ReviewRequired) => note("ReviewRequired", "Plan", false),
-            Some(Phase::InProgress) => Some(Note {
+            // Without an approval nothing is executed: what is as wanted is only not in effect yet.
+            Some(Phase::InProgress) => new.approval.as_ref().map(|approval| Note {
                 reason: "Approved",
                 action: "Approve",
                 warning: false,
-                text: approval(new),
+                text: approved(new, approval),
                 key: key("Approved", since),
             }),
             Some(Phase::Completed) => note("Completed", "Report", false),
@@ -90,12 +91,9 @@ fn item_note(item: &Item, key: &str) -> Option<Note> {
     Some(Note { reason, action: "Apply", warning, text, key: key.to_owned() })
 }
 
-fn approval(status: &Status) -> String {
+fn approved(status: &Status, approval: &Approval) -> String {
     let plan = status.summary.as_ref().map(|summary| summary.plan.as_str()).unwrap_or_default();
-    match &status.approval {
-        Some(approval) => format!("Plan {plan} was approved by {} ({:?}).", approval.by, approval.how),
-        None => format!("Plan {plan} is executed."),
-    }
+    format!("Plan {plan} was approved by {} ({:?}).", approval.by, approval.how)
 }
 
 #[cfg(test)]
@@ -126,5 +124,6 @@ mod tests {
         assert!(reasons(&review, &review).is_empty());
         assert!(reasons(&Status::default(), &status(Phase::Ignored, "")).is_empty(), "advertising is no news");
         assert_eq!(reasons(&review, &status(Phase::Ignored, "")), ["Ignored"]);
+        assert!(reasons(&review, &status(Phase::InProgress, "")).is_empty(), "nobody approved anything");
     }
 }
