@@ -71,10 +71,10 @@ fn compare(from: &Value, to: &Value, path: &mut String, found: &mut Vec<Change>)
     }
 }
 
-/// Members of lists that `from` has and `to` has not, as `/path: value`. Where a list is atomic these are entries of
-/// others that an apply silently replaces.
+/// Members of lists that `from` has and `to` has not, as (pointer to the list, member). Where a list is atomic and not ours
+/// these are entries of others that an apply silently replaces.
 #[must_use]
-pub fn lost_entries(from: &Value, to: &Value) -> Vec<String> {
+pub fn lost_entries(from: &Value, to: &Value) -> Vec<(String, Value)> {
     let lists = changes(from, to).into_iter().filter_map(|change| match (change.from, change.to) {
         (Some(Value::Array(before)), Some(Value::Array(after))) => Some((change.path, before, after)),
         _ => None,
@@ -82,7 +82,7 @@ pub fn lost_entries(from: &Value, to: &Value) -> Vec<String> {
     lists
         .flat_map(|(path, before, after)| {
             let lost = before.into_iter().filter(move |entry| !after.contains(entry));
-            lost.map(move |entry| format!("{path}: {entry}")).collect::<Vec<_>>()
+            lost.map(move |entry| (path.clone(), entry)).collect::<Vec<_>>()
         })
         .collect()
 }
@@ -127,7 +127,7 @@ mod tests {
         let to = json!({"a": 1, "b": {"c/d": [2]}, "new": {}});
         let paths: Vec<_> = changes(&from, &to).into_iter().map(|change| change.path).collect();
         assert_eq!(paths, ["/b/c~1d", "/gone", "/new"]);
-        assert_eq!(lost_entries(&from, &to), ["/b/c~1d: 1"]);
+        assert_eq!(lost_entries(&from, &to), [("/b/c~1d".to_owned(), json!(1))]);
     }
 
     #[test]

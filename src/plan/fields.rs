@@ -95,6 +95,18 @@ pub fn applied_by(object: &Value, manager: &str) -> Vec<FieldPath> {
     paths
 }
 
+/// The leaves that `manager` owns by server-side apply and nobody else claims, sorted.
+#[must_use]
+pub fn owned_alone_by(object: &Value, manager: &str) -> Vec<FieldPath> {
+    let others: Vec<_> = entries(object)
+        .filter(|entry| text(entry, "manager") != manager || text(entry, "operation") != "Apply")
+        .flat_map(|entry| leaves(entry.get("fieldsV1")))
+        .collect();
+    let mut alone = applied_by(object, manager);
+    alone.retain(|path| !others.contains(path));
+    alone
+}
+
 /// Who changed the field at `path` last, as far as the object knows: manager and time. Nothing is known of deleted fields.
 #[must_use]
 pub fn last_changed_by(object: &Value, path: &FieldPath) -> Option<(String, String)> {

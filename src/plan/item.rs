@@ -202,10 +202,15 @@ fn known(
     let salt = uid.clone().unwrap_or_default();
     let shown = |object: &Value| redact::redacted(object, &draft.sensitive, &salt);
     let applied = remembered.and_then(|item| item.applied.as_ref());
-    let lost = match &before {
+    // A list that is ours alone holds nothing of others.
+    let ours = live.map(|live| fields::owned_alone_by(live, manager)).unwrap_or_default();
+    let ours: Vec<_> = ours.iter().map(|path| path.pointer(live.unwrap_or(&empty))).collect();
+    let lost: Vec<_> = match &before {
         Some(before) if changes => diff::lost_entries(&shown(before), &shown(&after)),
         _ => Vec::new(),
     };
+    let lost = lost.into_iter().filter(|(path, _)| !ours.contains(path));
+    let lost: Vec<_> = lost.map(|(path, entry)| format!("{path}: {entry}")).collect();
     let name = format!("{} {}", target.kind, display_name(&target));
     PlanItem {
         name: draft.name.to_owned(),

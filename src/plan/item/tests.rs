@@ -119,6 +119,18 @@ fn entries_that_an_atomic_list_loses_are_named() {
         compose(&draft(widget(json!({"list": ["ours"]}))), US, known(Some(live), result, &[]), Effect::default(), None);
     assert_eq!(item.lost, ["/spec/list: \"theirs\""]);
     assert!(item.needs_review());
+
+    // What we put there ourselves is nobody else's, until somebody else claims the list too.
+    let mut live = served(json!({"list": ["ours", "ours of before"]}), "1", &["list"]);
+    let result = served(json!({"list": ["ours"]}), "1", &["list"]);
+    let plan = |live: &Value| {
+        let preview = known(Some(live.clone()), result.clone(), &[]);
+        compose(&draft(widget(json!({"list": ["ours"]}))), US, preview, Effect::default(), None)
+    };
+    assert!(plan(&live).lost.is_empty());
+    let theirs = json!({"manager": "them", "operation": "Apply", "fieldsV1": {"f:spec": {"f:list": {}}}});
+    live["metadata"]["managedFields"].as_array_mut().unwrap().push(theirs);
+    assert_eq!(plan(&live).lost, ["/spec/list: \"ours of before\""]);
 }
 
 #[test]
