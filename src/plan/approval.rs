@@ -25,6 +25,28 @@ pub enum Waiting {
     NeedsReview,
 }
 
+impl Waiting {
+    /// What the user can do to have the plan executed.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::NotAsked => "Read the diffs, then set spec.action to Apply.",
+            Self::NotApproved => {
+                "Action Apply alone does not approve it: set spec.approvedPlanHash to status.planHash, or set the action to \
+                 DryRun and, after reading the plan, to Apply."
+            }
+            Self::TooSoon => {
+                "The plan changed within the minute before it was approved: read it again and set spec.approvedPlanHash to \
+                 status.planHash."
+            }
+            Self::NeedsReview => {
+                "Apply was asked for in advance, but this plan takes something from others and must be read first: set \
+                 spec.approvedPlanHash to status.planHash."
+            }
+        }
+    }
+}
+
 /// Whether `plan` may be executed now, and by which rule.
 ///
 /// # Errors

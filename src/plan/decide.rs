@@ -26,15 +26,13 @@ pub fn decide(seen: &Observed<'_>, now: Timestamp) -> Decision {
         (Action::DryRun | Action::Apply, World::Unread, _) => Decision::Hold,
         (Action::DryRun | Action::Apply, World::Invalid(problem), _) => Decision::Reject(problem.clone()),
         (Action::DryRun | Action::Apply, World::Missing(missing), _) => Decision::AwaitPrerequisites(missing.clone()),
-        (Action::Apply, World::Planned(plan), Some(approval)) if is_withdrawn(seen, approval) => {
-            withdrawn(seen.status, plan)
-        }
+        (Action::Apply, World::Planned(plan), Some(approval)) if is_withdrawn(seen, approval) => withdrawn(seen, plan),
         (Action::Apply, World::Rollouts(_), Some(approval)) if is_withdrawn(seen, approval) => Decision::Hold,
         (Action::Apply, World::Planned(plan), Some(approval)) => execution::next(seen, approval, plan, now),
         (Action::Apply, World::Rollouts(rollouts), Some(approval)) => {
             execution::progress(seen, approval, rollouts, now)
         }
-        (Action::DryRun, World::Planned(plan), Some(_)) => withdrawn(seen.status, plan),
+        (Action::DryRun, World::Planned(plan), Some(_)) => withdrawn(seen, plan),
         (Action::DryRun | Action::Apply, World::Planned(plan), None) => settle(seen, plan, now),
         (Action::DryRun, World::Rollouts(_), _) | (Action::Apply, World::Rollouts(_), None) => Decision::Hold,
     }
@@ -47,15 +45,20 @@ fn is_withdrawn(seen: &Observed<'_>, approval: &Approval) -> bool {
 }
 
 /// The action went back to DryRun, or the approving hash was taken away, in the middle of an execution: stop, say what was done, show what is left.
-fn withdrawn(status: &VirtPlatformConfigStatus, plan: &Plan) -> Decision {
+fn withdrawn(seen: &Observed<'_>, plan: &Plan) -> Decision {
+    let status = seen.status;
     let done: Vec<_> =
         status.items.iter().filter(|item| item.applied.is_some()).map(|item| item.name.as_str()).collect();
     let detail = match done.as_slice() {
         [] => "Execution was stopped before anything was written.".to_owned(),
         done => format!("Execution was stopped; already written: {}.", done.join(", ")),
     };
-    let (phase, reason, detail) =
-        if plan.is_satisfied() { satisfied(status, plan) } else { (Phase::ReviewRequired, reason::WITHDRAWN, detail) };
+    let (phase, reason, detail) = if plan.is_satisfied() {
+        satisfied(status, plan)
+    } else {
+        let waiting = if seen.wanted.action == Action::Apply { Waiting::NotApproved } else { Waiting::NotAsked };
+        (Phase::ReviewRequired, reason::WITHDRAWN, format!("{detail} {}", waiting.remedy()))
+    };
     Decision::Publish(Publication { phase, reason, detail, ended: Some("Withdrawn") })
 }
 
@@ -81,7 +84,7 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
         Err(waiting) => {
             let (phase, reason, detail) = why_waiting(seen, plan);
             // The other phases say themselves how they are left.
-            let how = if phase == Phase::ReviewRequired { how_to_approve(&waiting) } else { "" };
+            let how = if phase == Phase::ReviewRequired { waiting.remedy() } else { "" };
             publish(phase, reason, [detail, how.to_owned()].join(" ").trim().to_owned())
         }
     }
@@ -179,21 +182,6 @@ fn remembered_reason(status: &VirtPlatformConfigStatus) -> Option<&'static str> 
     [reason::PLAN_READY, reason::PLAN_STALE, reason::OPTIONS_CHANGED, reason::INPUT_DEPENDENCY_DRIFT, reason::WITHDRAWN]
         .into_iter()
         .find(|reason| *reason == condition.reason)
-}
-
-fn how_to_approve(waiting: &Waiting) -> &'static str {
-    match waiting {
-        Waiting::NotAsked => "",
-        Waiting::NotApproved => {
-            "Action Apply alone does not approve it: set spec.approvedPlanHash to status.planHash, or set the action to DryRun and, after reading the plan, to Apply."
-        }
-        Waiting::TooSoon => {
-            "The plan changed within the minute before it was approved: read it again and set spec.approvedPlanHash to status.planHash."
-        }
-        Waiting::NeedsReview => {
-            "Apply was asked for in advance, but this plan takes something from others and must be read first: set spec.approvedPlanHash to status.planHash."
-        }
-    }
 }
 
 #[cfg(test)]

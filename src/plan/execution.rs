@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::approval::Waiting;
 use super::changes::{changed_inputs, stale_items, writes};
 use super::decision::{Decision, Execution, Failure, LookAgain, Publication, Step};
 use super::health::Rollout;
@@ -185,8 +186,10 @@ fn fail(phase: Phase, failed: &[String], steps: Vec<Step>) -> Decision {
 /// be exactly as it was reviewed, and so must profile, options and inputs.
 fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> Option<Publication> {
     let items = &seen.status.items;
-    let stale =
-        |reason, detail| Some(Publication { phase: Phase::ReviewRequired, reason, detail, ended: Some("Stale") });
+    let stale = |reason, detail: String| {
+        let detail = format!("{detail} {}", Waiting::NotApproved.remedy());
+        Some(Publication { phase: Phase::ReviewRequired, reason, detail, ended: Some("Stale") })
+    };
     let drift: Vec<_> = plan
         .items
         .iter()

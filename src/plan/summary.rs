@@ -77,11 +77,7 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, wanted: &Wa
             let blocked: Vec<_> = plan.blocked().map(|item| format!("{}: {}.", item.target, item.message)).collect();
             sentences.push(in_figures(plan));
             sentences.push(detail.to_owned());
-            if blocked.is_empty() {
-                if detail.is_empty() {
-                    sentences.push("Read the diffs, then set spec.action to Apply.".to_owned());
-                }
-            } else {
+            if !blocked.is_empty() {
                 sentences.push(format!("The plan can't be approved: {}", blocked.join(" ")));
             }
         }
