@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 
-use super::changes::{changed_inputs, stale_items};
+use super::changes::{changed_inputs, stale_items, writes};
 use super::decision::{Decision, Publication};
 use super::health::Rollout;
 use super::observed::{Observed, World};
@@ -47,8 +47,8 @@ fn is_withdrawn(seen: &Observed<'_>, approval: &Approval) -> bool {
 /// The action went back to DryRun, or the approving hash was taken away, in the middle of an execution: stop, say what was done, show what is left.
 fn withdrawn(seen: &Observed<'_>, plan: &Plan) -> Decision {
     let status = seen.status;
-    let done: Vec<_> =
-        status.items.iter().filter(|item| item.applied.is_some()).map(|item| item.name.as_str()).collect();
+    let written = status.items.iter().filter(|item| writes(item.operation) && item.applied.is_some());
+    let done: Vec<_> = written.map(|item| item.name.as_str()).collect();
     let detail = match done.as_slice() {
         [] => "Execution was stopped before anything was written.".to_owned(),
         done => format!("Execution was stopped; already written: {}.", done.join(", ")),

@@ -492,3 +492,15 @@ fn a_plan_that_waits_always_says_the_next_step() {
     assert_eq!(moved.reason(), reason::PLAN_STALE);
     assert!(next_step(&moved).contains("set spec.approvedPlanHash to status.planHash"), "{}", next_step(&moved));
 }
+
+#[test]
+fn a_withdrawal_counts_as_written_only_what_was() {
+    let mut world = World::new(Action::DryRun);
+    world.look(plan(HALF));
+    world.edit(Action::Apply);
+    world.look(plan(HALF));
+    world.edit(Action::DryRun);
+    world.look(plan(HALF));
+    let text = world.status.summary.unwrap().text;
+    assert!(text.contains("stopped before anything was written"), "{text}");
+}
