@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use profile_sdk::{Access, Body, Draft, Inputs, Kind, Planner, Profile, Read};
+use profile_sdk::{Access, Body, Declared, Draft, Inputs, Kind, Planner, Profile, Read};
 use serde_json::Value;
 
 use super::memory::{Drafted, Memory, Previewed};
@@ -260,12 +260,13 @@ impl Look<'_> {
         let rollouts = self.fingerprint(desired);
         // What changes nothing has no effect, whatever the rollouts look like, its own among them.
         let same = |known: &&Previewed| known.rollouts == rollouts || known.item.operation == Operation::NoChange;
-        let known = known.filter(|known| known.draft == *draft).filter(same);
+        let definition = self.definition(desired);
+        let known = known.filter(|known| known.draft == *draft && known.definition == definition).filter(same);
         if let Some(known) = known.filter(|_| !self.all && !to_write) {
             return self.with_rollout(known.clone(), remembered).await;
         }
         let refused = |remedy| Ok(self.refused(draft, Some(desired), remedy));
-        let target = describe(desired);
+        let target = TargetRef::of(desired).to_string();
         let kind = self.ctx.cluster.resolve_object(desired).await;
         let Some(kind) = kind.map_err(|source| GatherError::Preview { object: target.clone(), source })? else {
             let kind = desired.get("kind").and_then(Value::as_str).unwrap_or_default();
@@ -296,7 +297,8 @@ impl Look<'_> {
             Preview::Refused { .. } => (Effect::default(), self.followed(desired)),
         };
         let item = item::compose(draft, &manager, preview, effect, remembered);
-        self.with_rollout(Previewed { item, followed, rollouts, draft: draft.clone() }, remembered).await
+        let previewed = Previewed { item, followed, definition, rollouts, draft: draft.clone() };
+        self.with_rollout(previewed, remembered).await
     }
 
     fn refused(&self, draft: &Draft, desired: Option<&Value>, remedy: String) -> Previewed {
@@ -304,25 +306,35 @@ impl Look<'_> {
         let item = item::compose(draft, &manager(self.config), preview, Effect::default(), None);
         let followed = desired.and_then(|desired| self.followed(desired));
         let rollouts = desired.map(|desired| self.fingerprint(desired)).unwrap_or_default();
-        Previewed { item, followed, rollouts, draft: draft.clone() }
+        let definition = desired.and_then(|desired| self.definition(desired));
+        Previewed { item, followed, definition, rollouts, draft: draft.clone() }
     }
 
     /// What the rollouts look like for `object`, as far as its plan depends on them.
     fn fingerprint(&self, object: &Value) -> String {
-        let concerned = self.ctx.rollouts.concern(&target(object));
+        let concerned = self.ctx.rollouts.concern(&TargetRef::of(object));
         if concerned { self.ctx.rollouts.fingerprint(object, false) } else { String::new() }
     }
 
-    fn may_create(&self, desired: &Value) -> bool {
+    /// What the profile declares of the object's kind.
+    fn declared(&self, desired: &Value) -> Option<&'static Declared> {
         let kind = desired.get("kind").and_then(Value::as_str);
-        let declared = self.profile.kinds().iter().find(|declared| Some(declared.kind.kind) == kind);
-        declared.is_some_and(|declared| declared.access == Access::Write)
+        self.profile.kinds().iter().find(|declared| Some(declared.kind.kind) == kind)
+    }
+
+    /// The version of the object's CRD, as far as a watch told it.
+    fn definition(&self, desired: &Value) -> Option<String> {
+        self.ctx.watches.crd_version(&self.declared(desired)?.kind.crd_name())
+    }
+
+    fn may_create(&self, desired: &Value) -> bool {
+        self.declared(desired).is_some_and(|declared| declared.access == Access::Write)
     }
 
     fn effect(&self, live: Option<&Value>, result: &Value) -> Result<Effect, String> {
         // What changes nothing has no effect, and needs no pool.
         let changes = live.map(diff::without_noise) != Some(diff::without_noise(result));
-        if changes && self.ctx.rollouts.concern(&target(result)) {
+        if changes && self.ctx.rollouts.concern(&TargetRef::of(result)) {
             self.ctx.rollouts.effect(live, result)
         } else {
             Ok(Effect::default())
@@ -331,7 +343,7 @@ impl Look<'_> {
 
     /// What is kept of an object whose rollout is followed.
     fn followed(&self, object: &Value) -> Option<Value> {
-        self.ctx.rollouts.concern(&target(object)).then(|| {
+        self.ctx.rollouts.concern(&TargetRef::of(object)).then(|| {
             let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
             serde_json::json!({
                 "metadata": {"name": part("/metadata/name"), "labels": part("/metadata/labels")},
@@ -370,20 +382,6 @@ impl Look<'_> {
 
 fn version(object: &Value) -> Option<String> {
     object.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(str::to_owned)
-}
-
-fn target(object: &Value) -> TargetRef {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    TargetRef {
-        api_version: text("/apiVersion"),
-        kind: text("/kind"),
-        name: text("/metadata/name"),
-        namespace: object.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned),
-    }
-}
-
-fn describe(object: &Value) -> String {
-    target(object).to_string()
 }
 
 /// The names of all CRDs that the registered profiles and `rollouts` depend on, with group and kind.

@@ -60,6 +60,8 @@ pub(super) struct Previewed {
     pub(super) item: PlanItem,
     /// Name, labels and spec of the object, where its rollout is followed.
     pub(super) followed: Option<Value>,
+    /// The version of the CRD that it was previewed with: defaults and rules come from there.
+    pub(super) definition: Option<String>,
     /// What the rollouts looked like then, as far as the plan depends on them.
     pub(super) rollouts: String,
     /// The draft.
@@ -76,9 +78,7 @@ impl Memory {
     pub(super) fn pause_after_error(&mut self, name: &str) -> Duration {
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.errors.min(10));
         self.errors += 1;
-        let spread = name.bytes().fold(self.errors, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 100;
-        let pause = doubled.min(LONGEST_PAUSE);
-        pause + pause * spread / 400
+        spread(doubled.min(LONGEST_PAUSE), name, self.errors)
     }
 
     /// A look ended without an error.
@@ -96,6 +96,12 @@ impl Memory {
     pub(super) fn is_due(&self) -> bool {
         self.due.is_some_and(|due| due <= Instant::now())
     }
+}
+
+/// `pause`, or up to a quarter longer, so that many configurations do not meet: the same for the same name and round.
+pub(super) fn spread(pause: Duration, name: &str, round: u32) -> Duration {
+    let percent = name.bytes().fold(round, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 100;
+    pause + pause * percent / 400
 }
 
 #[cfg(test)]

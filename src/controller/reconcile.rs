@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::act::{self, ActError};
 use super::clock::now;
 use super::gather::{self, GatherError};
-use super::memory::{Memory, Settled};
+use super::memory::{Memory, Settled, spread};
 use super::triggers::Causes;
 use super::{Context, report};
 use crate::api::{
@@ -226,10 +226,9 @@ fn when(decision: &Decision, now: jiff::Timestamp, name: &str) -> Duration {
     }
 }
 
-/// The regular interval, spread by name over another quarter of it.
+/// The regular interval, spread by name.
 fn resync(name: &str) -> Duration {
-    let spread = name.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 100;
-    RESYNC + RESYNC * spread / 400
+    spread(RESYNC, name, 0)
 }
 
 fn rest(memory: &Memory) -> Next {
@@ -285,7 +284,7 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
     let status = json!({
         "phase": Phase::Failed,
         "observedGeneration": generation,
-        "summary": Summary { text: wire::cut_text(&message, 1024), ..Summary::default() },
+        "summary": Summary { text: wire::cut_text(&message, wire::SUMMARY_LIMIT), ..Summary::default() },
         "conditions": conditions::derive(&[], &verdict, since),
     });
     tracing::warn!(config = name, error = invalid.error, "the object can't be read");

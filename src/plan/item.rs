@@ -127,7 +127,7 @@ pub fn compose(draft: &Draft, manager: &str, preview: Preview, effect: Effect, r
 
 fn refused(draft: &Draft, remedy: String) -> PlanItem {
     let (target, desired) = match &draft.body {
-        Body::Ensure(object) => (target_of(object), object.clone()),
+        Body::Ensure(object) => (TargetRef::of(object), object.clone()),
         Body::Blocked { target, .. } => (target.clone().into(), Value::Null),
     };
     let hash = digest::sha256(
@@ -180,7 +180,7 @@ fn known(
     owned.sort();
     owned.dedup();
 
-    let target = target_of(result);
+    let target = TargetRef::of(result);
     let uid = live.and_then(|live| metadata(live, "uid"));
     let empty = Value::Object(serde_json::Map::new());
     let live_view = fields::view(before.as_ref().unwrap_or(&empty), &owned);
@@ -211,7 +211,7 @@ fn known(
     };
     let lost = lost.into_iter().filter(|(path, _)| !ours.contains(path));
     let lost: Vec<_> = lost.map(|(path, entry)| format!("{path}: {entry}")).collect();
-    let name = format!("{} {}", target.kind, display_name(&target));
+    let name = target.to_string();
     PlanItem {
         name: draft.name.to_owned(),
         operation,
@@ -359,23 +359,6 @@ pub fn cut(text: &str, budget: usize) -> (String, Option<Truncated>) {
     }
     let total = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
     (text[..end].to_owned(), Some(Truncated { shown, total }))
-}
-
-fn target_of(object: &Value) -> TargetRef {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-    TargetRef {
-        api_version: text("/apiVersion").unwrap_or_default(),
-        kind: text("/kind").unwrap_or_default(),
-        name: text("/metadata/name").unwrap_or_default(),
-        namespace: text("/metadata/namespace"),
-    }
-}
-
-fn display_name(target: &TargetRef) -> String {
-    match &target.namespace {
-        Some(namespace) => format!("{namespace}/{}", target.name),
-        None => target.name.clone(),
-    }
 }
 
 fn metadata(object: &Value, key: &str) -> Option<String> {

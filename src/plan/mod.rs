@@ -31,15 +31,6 @@ impl From<profile_sdk::ObjectRef> for TargetRef {
     }
 }
 
-impl std::fmt::Display for TargetRef {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
-            None => write!(f, "{} {}", self.kind, self.name),
-        }
-    }
-}
-
 /// What is reviewed of a plan beside its items.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Basis {

@@ -12,7 +12,7 @@ use super::item::{self, PlanItem};
 use super::observed::{Observed, World};
 use super::reason::{self, condition};
 use super::summary;
-use super::wire::{cut_text, time};
+use super::wire::{SUMMARY_LIMIT, cut_text, time};
 use super::{Plan, digest, redact};
 use crate::api::{
     Applied, HistoryEntry, Item, ItemState, Operation, Phase, PlannedSpec, VirtPlatformConfigStatus as Status,
@@ -79,7 +79,7 @@ pub fn compose(
     if status.items.is_empty() {
         status.impact_severity = Some(seen.declared_impact);
     }
-    let text = cut_text(&text, summary::TEXT_LIMIT);
+    let text = cut_text(&text, SUMMARY_LIMIT);
     status.summary.get_or_insert_default().text.clone_from(&text);
     let input_drift = input_drift(seen, &status);
     let verdict = Verdict { phase, reason, message: &text, input_drift, generation };

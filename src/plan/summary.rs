@@ -8,9 +8,6 @@ use super::digest;
 use super::observed::Wanted;
 use crate::api::{Item, ItemState, Operation, Phase, Summary};
 
-/// The longest text, as in the CRD.
-pub(super) const TEXT_LIMIT: usize = 1024;
-
 /// What is said under action Ignore.
 pub(super) const IGNORED: &str = "The operator stands aside: it reads and writes nothing. Resources remain in their current state. \
     Set spec.action to DryRun to see what the profile would change.";

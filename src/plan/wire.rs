@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+/// The longest text of a summary, as in the CRD.
+pub const SUMMARY_LIMIT: usize = 1024;
+
 /// `now` as the API writes it, in whole seconds.
 #[must_use]
 pub fn time(now: Timestamp) -> Time {

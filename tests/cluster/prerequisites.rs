@@ -109,3 +109,18 @@ async fn our_own_crd_is_waited_for() {
     fixture.wait_for(Phase::ReviewRequired).await;
     fixture.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crd_that_changes_its_defaults_changes_the_plan() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun", "options": {"loadAware": {"enablePSIMetrics": false}}})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    assert!(plan.items[0].diff.contains("+  logLevel: Normal"), "{}", plan.items[0].diff);
+    let crd = std::fs::read_to_string(third_party("kubedeschedulers")).unwrap();
+    let crd = crd.replace("default: Normal", "default: Debug");
+    controlplane::apply_yaml(&fixture.admin, &crd, "test").await.unwrap();
+    fixture.wait("the new default", |status| status.items[0].diff.contains("+  logLevel: Debug")).await;
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    fixture.finish().await;
+}
