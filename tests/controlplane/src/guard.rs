@@ -79,7 +79,7 @@ impl Drop for Guard {
 }
 
 /// A program that ends when this is dropped, or when we do.
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     guard: Arc<Guard>,
     program: PathBuf,
@@ -116,9 +116,19 @@ impl Process {
         Ok(process)
     }
 
-    #[cfg(test)]
-    pub(crate) fn id(&self) -> u32 {
+    /// Its process number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// A function that comes back when the program has ended, by itself or not; for a thread of its own.
+    pub fn waiter(&self) -> impl FnOnce() + Send + use<> {
+        let pid = self.pid();
+        // Its end is left (WNOWAIT) to `exited`; an error says that it was told there already.
+        move || {
+            let _ = waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
+        }
     }
 
     /// How it ended, if it did.
@@ -162,7 +172,9 @@ impl Process {
         Error::NotReady { path: self.program.clone(), within, log: self.log_tail() }
     }
 
-    fn log_tail(&self) -> String {
+    /// The last lines of its log, for people.
+    #[must_use]
+    pub fn log_tail(&self) -> String {
         let bytes = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().collect();

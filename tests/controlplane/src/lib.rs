@@ -23,6 +23,7 @@ mod tests;
 
 pub use audit::{Audit, Mark, Request, Stage};
 pub use error::Error;
+pub use guard::Process;
 pub use install::{apply_yaml, install_crds};
 pub use plane::ControlPlane;
 pub use pool::{Lease, lease};

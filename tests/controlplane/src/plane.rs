@@ -162,6 +162,15 @@ impl ControlPlane {
         settings::write_private(path, &text)
     }
 
+    /// Starts another program beside the servers, which outlives us as little as they do. Its output is appended to the file
+    /// `log` in the plane's folder, and its environment is empty but for PATH.
+    ///
+    /// # Errors
+    /// If it can't be started.
+    pub fn spawn(&self, program: &Path, args: &[String], log: &str) -> Result<Process, Error> {
+        Process::start(&self.guard, program, args, log)
+    }
+
     /// The kubeconfig of the admin, in the plane's folder.
     #[must_use]
     pub fn kubeconfig(&self) -> PathBuf {

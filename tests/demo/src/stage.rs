@@ -12,6 +12,8 @@ use crate::Operator;
 
 /// The profile that is played, and so the name of its configuration.
 pub const PROFILE: &str = "load-aware-rebalancing";
+/// The file with the operator's log, in the folder of the plane.
+const LOG: &str = "operator.log";
 /// The user that the operator runs as, with exactly the generated rights.
 pub const USER: &str = "virt-advisor";
 /// Where the descheduler is configured.
@@ -79,7 +81,7 @@ impl Stage {
     /// If it can't be started.
     pub fn start_operator(&mut self, program: &Path) -> Result<()> {
         self.operator = None;
-        self.operator = Some(Operator::start(program, &self.operator_kubeconfig(), &self.log())?);
+        self.operator = Some(Operator::start(&self.plane, program, &self.operator_kubeconfig(), LOG)?);
         Ok(())
     }
 
@@ -101,7 +103,7 @@ impl Stage {
     /// The file with the operator's log.
     #[must_use]
     pub fn log(&self) -> PathBuf {
-        self.folder().join("operator.log")
+        self.folder().join(LOG)
     }
 
     /// The folder of the plane, which goes with it.
