@@ -13,3 +13,4 @@ mod prerequisites;
 mod releases;
 mod schema;
 mod story;
+mod writes;
