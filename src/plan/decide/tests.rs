@@ -393,6 +393,9 @@ fn the_time_limit_stands_still_while_a_pool_is_paused() {
     world.wanted.wait_timeout = Some(std::time::Duration::from_secs(100));
     world.look(plan(CREATE));
     world.look(plan(CREATE));
+    let mut late = World { status: world.status.clone(), wanted: world.wanted.clone(), now: world.now + 150 };
+    late.look(waiting(true));
+    assert_eq!(late.phase(), Some(Phase::InProgress), "a pause that is seen only after the limit is one all the same");
     world.now += 50;
     world.look(waiting(true));
     world.now += 1000;
@@ -503,4 +506,36 @@ fn a_withdrawal_counts_as_written_only_what_was() {
     world.look(plan(HALF));
     let text = world.status.summary.unwrap().text;
     assert!(text.contains("stopped before anything was written"), "{text}");
+}
+
+#[test]
+fn what_is_asked_for_in_advance_takes_nothing_from_others() {
+    let mut taking = plan(CREATE);
+    taking.items[1].lost = vec!["/spec/list: 1".into()];
+    let mut world = World::new(Action::Apply);
+    world.look(taking);
+    assert_eq!(world.phase(), Some(Phase::ReviewRequired));
+    let mut harmless = World::new(Action::Apply);
+    harmless.look(plan(CREATE));
+    assert_eq!(harmless.phase(), Some(Phase::InProgress));
+}
+
+#[test]
+fn the_digest_covers_what_the_plan_was_made_from_and_the_order_of_execution() {
+    let items = || [("a", 0, "1"), ("b", 1, "2")];
+    let digest = basis().digest(items());
+    let target = TargetRef { api_version: "v1".into(), kind: "K".into(), name: "n".into(), namespace: None };
+    let input = |value: i64| crate::api::Input { target: target.clone(), path: "/x".into(), value: Some(value.into()) };
+    let with = |value| Basis { inputs: vec![input(value)], ..basis() }.digest(items());
+    for (name, other) in [
+        ("an input", with(1)),
+        ("another profile", Basis { profile: "q".into(), ..basis() }.digest(items())),
+        ("options", Basis { options: Some(json!({})), ..basis() }.digest(items())),
+        ("an item", basis().digest([("a", 0, "1"), ("b", 1, "3")])),
+        ("a wave", basis().digest([("a", 0, "1"), ("b", 0, "2")])),
+        ("the order", basis().digest([("b", 1, "2"), ("a", 0, "1")])),
+    ] {
+        assert_ne!(other, digest, "{name}");
+    }
+    assert_ne!(with(1), with(2), "the value of an input");
 }

@@ -73,9 +73,17 @@ fn the_digest_follows_effective_bytes_and_nothing_else() {
     let mut replaced = live("1");
     replaced["metadata"]["uid"] = json!("uid-2");
     assert_ne!(planned(Some(replaced), result.clone()).hash, first, "another object");
-    let forced = known(Some(live("1")), result, &[(".spec.a", "them")]);
+    let forced = known(Some(live("1")), result.clone(), &[(".spec.a", "them")]);
     let forced = compose(&draft(widget(json!({"a": 1}))), US, forced, Effect::default(), None);
     assert_ne!(forced.hash, first, "a field that is taken over");
+    let reboot = |pool: &str, machines| {
+        let preview = known(Some(live("1")), served(json!({"a": 1, "theirs": 1}), "9", &["a"]), &[]);
+        let effect = Effect { pools: [(pool.to_owned(), machines)].into(), notes: Vec::new() };
+        compose(&draft(widget(json!({"a": 1}))), US, preview, effect, None).hash
+    };
+    assert_ne!(reboot("worker", 3), first, "a pool that reboots");
+    assert_ne!(reboot("worker", 3), reboot("infra", 3), "which pool");
+    assert_eq!(reboot("worker", 3), reboot("worker", 4), "not how many machines it has");
 }
 
 #[test]

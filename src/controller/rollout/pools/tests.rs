@@ -1,0 +1,170 @@
+//! The rule for "done", against the states that the real controllers were observed to pass through
+//! (facts of the machine-config operator, sections 3 to 5).
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const OLD: &str = "rendered-worker-old";
+const NEW: &str = "rendered-worker-new";
+
+fn psi(arguments: &[&str]) -> Value {
+    json!({"metadata": {"name": "psi", "labels": {"role": "worker"}}, "spec": {"kernelArguments": arguments}})
+}
+
+fn rendered(arguments: &[&str]) -> Value {
+    json!({"spec": {"kernelArguments": arguments}})
+}
+
+/// A pool of three machines that has finished with `NEW`, which has taken `psi` in.
+fn finished() -> Value {
+    json!({
+        "metadata": {"name": "worker", "generation": 3},
+        "spec": {
+            "machineConfigSelector": {"matchLabels": {"role": "worker"}},
+            "configuration": {"name": NEW, "source": [{"name": "base"}, {"name": "psi"}]},
+        },
+        "status": {
+            "observedGeneration": 3, "configuration": {"name": NEW},
+            "machineCount": 3, "updatedMachineCount": 3, "readyMachineCount": 3,
+            "conditions": [{"type": "Updated", "status": "True"}],
+        },
+    })
+}
+
+/// `pool` with the value at each pointer replaced.
+fn with(mut pool: Value, changes: &[(&str, Value)]) -> Value {
+    for (pointer, value) in changes {
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        pool.pointer_mut(parent).unwrap()[key] = value.clone();
+    }
+    pool
+}
+
+fn pools(pool: &Value) -> MachineConfigPools {
+    let pools = MachineConfigPools::default();
+    pools.saw_all(std::slice::from_ref(pool));
+    pools.learn(&psi(&["psi=1"]), OLD, &rendered(&["a"]));
+    pools.learn(&psi(&["psi=1"]), NEW, &rendered(&["a", "psi=1"]));
+    pools
+}
+
+fn standing(pool: &Value) -> Rollout {
+    match pools(pool).standing(&psi(&["psi=1"]), Change::New) {
+        Standing::Known(rollout) => rollout,
+        Standing::Unread(names) => panic!("{names:?} unread"),
+    }
+}
+
+#[test]
+fn each_state_on_the_way_is_no_more_than_it_is() {
+    let not_updated = json!([{"type": "Updated", "status": "False"}]);
+    let condition = |kind: &str, message: &str| json!([{"type": "Updated", "status": "True"}, {"type": kind, "status": "True", "message": message}]);
+    let before: &[(&str, Value)] = &[
+        ("/spec/configuration", json!({"name": OLD, "source": [{"name": "base"}]})),
+        ("/status/configuration", json!({"name": OLD})),
+    ];
+    for (name, changes, says) in [
+        ("nothing shows of it", before.to_vec(), "has not rendered it"),
+        (
+            "rendered, and all looks done",
+            vec![("/metadata/generation", json!(4)), ("/status/configuration", json!({"name": OLD}))],
+            "has not begun",
+        ),
+        ("the first status has the old configuration", vec![("/status/configuration", json!({"name": OLD}))], "3 of 3"),
+        ("a spec that nobody has seen", vec![("/metadata/generation", json!(4))], "has not begun"),
+        (
+            "machines one by one",
+            vec![("/status/updatedMachineCount", json!(1)), ("/status/conditions", not_updated.clone())],
+            "1 of 3",
+        ),
+        ("updated, not ready", vec![("/status/readyMachineCount", json!(2))], "3 of 3"),
+        (
+            "listed, but another configuration is wanted",
+            vec![("/spec/configuration/name", json!(OLD)), ("/status/configuration", json!({"name": OLD}))],
+            "has not rendered it",
+        ),
+        (
+            "can not be rendered, and still Updated",
+            [before.to_vec(), vec![("/status/conditions", condition("RenderDegraded", "bad kernelType"))]].concat(),
+            "can't render it: bad kernelType",
+        ),
+        (
+            "a machine fails",
+            vec![
+                ("/status/updatedMachineCount", json!(1)),
+                ("/status/conditions", json!([{"type": "NodeDegraded", "status": "True", "message": "node-1"}])),
+            ],
+            "node-1",
+        ),
+        (
+            "a machine is held up",
+            vec![
+                ("/status/updatedMachineCount", json!(0)),
+                ("/status/unavailableMachineCount", json!(1)),
+                ("/status/conditions", not_updated),
+            ],
+            "1 at work, cordoned or not ready",
+        ),
+    ] {
+        match standing(&with(finished(), &changes)) {
+            Rollout::Waiting { text, paused: false } => assert!(text.contains(says), "{name}: {text}"),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    assert!(matches!(standing(&finished()), Rollout::Done(_)));
+}
+
+#[test]
+fn a_paused_pool_is_paused_and_an_empty_one_reaches_no_machine() {
+    let paused = with(
+        finished(),
+        &[
+            ("/spec/paused", json!(true)),
+            ("/status/updatedMachineCount", json!(1)),
+            ("/status/conditions", json!([{"type": "Updated", "status": "False"}])),
+        ],
+    );
+    assert!(matches!(standing(&paused), Rollout::Waiting { paused: true, .. }));
+    let empty = with(
+        finished(),
+        &[
+            ("/status/machineCount", json!(0)),
+            ("/status/updatedMachineCount", json!(0)),
+            ("/status/readyMachineCount", json!(0)),
+        ],
+    );
+    assert!(matches!(standing(&empty), Rollout::Waiting { paused: false, .. }));
+    assert!(pools(&empty).effect(None, &psi(&["psi=1"])).is_err(), "blocked at planning already");
+    assert!(pools(&finished()).effect(None, &json!({"metadata": {"labels": {"role": "infra"}}})).is_err());
+}
+
+#[test]
+fn after_an_edit_what_holds_the_content_may_be_the_old_rendering() {
+    let (pool, object) = (finished(), psi(&["psi=1"]));
+    let pools = MachineConfigPools::default();
+    pools.saw_all(&[pool]);
+    let Standing::Unread(names) = pools.standing(&object, Change::Edited) else { panic!("nothing was read") };
+    assert_eq!(names, ["base", NEW], "the rendering, and what else it is made of");
+    pools.learn(&object, "base", &rendered(&["a"]));
+    pools.learn(&object, NEW, &rendered(&["a", "psi=1", "debug"]));
+    let left = pools.standing(&object, Change::Edited);
+    assert!(matches!(left, Standing::Known(Rollout::Waiting { .. })), "debug is left from before: {left:?}");
+    pools.learn(&object, NEW, &rendered(&["a", "psi=1"]));
+    assert!(matches!(pools.standing(&object, Change::Edited), Standing::Known(Rollout::Done(_))));
+}
+
+#[test]
+fn what_a_plan_depends_on_is_not_what_progress_depends_on() {
+    let object = psi(&["psi=1"]);
+    let fingerprint = |pool: &Value, rolling| pools(pool).fingerprint(&object, rolling);
+    let progress = with(finished(), &[("/status/updatedMachineCount", json!(2))]);
+    assert_eq!(fingerprint(&progress, false), fingerprint(&finished(), false));
+    assert_ne!(fingerprint(&progress, true), fingerprint(&finished(), true));
+    for change in
+        [("/spec/paused", json!(true)), ("/status/machineCount", json!(4)), ("/spec/configuration/name", json!(OLD))]
+    {
+        let changed = with(finished(), std::slice::from_ref(&change));
+        assert_ne!(fingerprint(&changed, false), fingerprint(&finished(), false), "{change:?}");
+    }
+}
