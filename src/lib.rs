@@ -6,6 +6,8 @@ pub mod api;
 pub mod cli;
 pub mod cluster;
 pub mod controller;
+pub mod engine;
 pub mod plan;
 pub mod registry;
+pub mod rollout;
 pub mod telemetry;

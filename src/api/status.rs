@@ -260,7 +260,7 @@ pub struct Item {
 }
 
 /// A reference to the object of an item or input.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetRef {
     /// `group/version`, or `version` for the core group.
@@ -288,6 +288,19 @@ impl fmt::Display for TargetRef {
 }
 
 impl TargetRef {
+    /// An object of that name that says nothing: applied, it takes back all that its manager owns.
+    #[must_use]
+    pub fn empty(&self) -> Value {
+        let Self { api_version, kind, name, namespace } = self;
+        let mut object = serde_json::json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+        if let (Some(namespace), Some(metadata)) =
+            (namespace, object.get_mut("metadata").and_then(Value::as_object_mut))
+        {
+            metadata.insert("namespace".to_owned(), Value::from(namespace.as_str()));
+        }
+        object
+    }
+
     /// The reference to `object`; empty where the object says nothing.
     #[must_use]
     pub fn of(object: &Value) -> Self {
@@ -339,6 +352,12 @@ pub struct Truncated {
     pub shown: u32,
     /// Lines in all.
     pub total: u32,
+    /// Lines that the whole diff adds.
+    #[serde(default)]
+    pub added: u32,
+    /// Lines that the whole diff removes. They are the last to be cut.
+    #[serde(default)]
+    pub removed: u32,
 }
 
 /// A field that somebody else owns with another value.
@@ -358,6 +377,9 @@ pub struct Conflict {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Preserved")]
     pub desired: Option<Value>,
+    /// Whether the manager looks like a controller, which will set its value again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub controller: bool,
 }
 
 /// What was written to a target.
@@ -366,9 +388,15 @@ pub struct Applied {
     /// The uid of the object.
     #[schemars(length(max = 64))]
     pub uid: String,
-    /// The fields that we own, in the notation of metadata.managedFields.
+    /// The fields that we own, in the notation of metadata.managedFields. Left out where they would not fit; `pathsHash`
+    /// says then which they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10000), extend("x-kubernetes-list-type" = "atomic"))]
     pub paths: Vec<String>,
+    /// SHA-256 of `paths`, where they are left out.
+    #[serde(default, rename = "pathsHash", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub paths_hash: Option<String>,
     /// SHA-256 of their values, as the API server answered them.
     #[schemars(length(max = 64))]
     pub hash: String,

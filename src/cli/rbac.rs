@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use profile_sdk::{Access, Declared};
 use serde_json::{Value, json};
 
-use crate::{controller, registry};
+use crate::{registry, rollout};
 
 /// The ClusterRole as the file config/rbac/role.yaml.
 ///
@@ -36,7 +36,7 @@ fn rules() -> Vec<Value> {
     ];
     let mut declared: BTreeMap<(&str, &str), Vec<&Declared>> = BTreeMap::new();
     let profiles = registry::PROFILES.iter().flat_map(|profile| profile.kinds());
-    for found in controller::ROLLOUT_KINDS.iter().chain(profiles) {
+    for found in rollout::ROLLOUT_KINDS.iter().chain(profiles) {
         declared.entry((found.kind.group, found.kind.plural)).or_default().push(found);
     }
     for ((group, plural), uses) in declared {

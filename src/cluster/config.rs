@@ -5,7 +5,7 @@ use kube::core::Request;
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
-use super::{Cluster, ClusterError};
+use super::{Cluster, ClusterError, Refusal};
 use crate::api::{FIELD_MANAGER, VirtPlatformConfig, VirtPlatformConfigStatus};
 
 impl Cluster {
@@ -56,8 +56,10 @@ impl Cluster {
         let mut body = config.clone();
         body.metadata.managed_fields = None;
         body.status = Some(status.clone());
-        let data =
-            serde_json::to_vec(&body).map_err(|error| ClusterError::Refused { code: 0, message: error.to_string() })?;
+        let unfit = |error: serde_json::Error| {
+            ClusterError::Refused(Refusal { message: error.to_string(), ..Refusal::default() })
+        };
+        let data = serde_json::to_vec(&body).map_err(unfit)?;
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let request = Request::new(VirtPlatformConfig::url_path(&(), None));
         let request = request.replace_subresource("status", &config.name_any(), &params, data);

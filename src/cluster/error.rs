@@ -1,5 +1,7 @@
 //! What an answer of the API server means for us: gone, moved, refused for good, or worth trying again.
 
+use std::fmt;
+
 use kube::core::Status;
 
 /// A request that did not succeed.
@@ -28,14 +30,74 @@ pub enum ClusterError {
     /// The object is not the one, or not in the state, that the precondition names.
     #[error("the object has changed since it was looked at")]
     Moved,
-    /// The server will answer this request the same way until somebody changes something.
-    #[error("the API server refuses it ({code}): {message}")]
-    Refused {
-        /// The HTTP status code.
-        code: u16,
-        /// What the server said. It may quote the object.
+    /// A webhook that the server needs for this object does not answer. Others are served all the same.
+    #[error("{message}")]
+    Webhook {
+        /// What the server said: which webhook, and why not.
         message: String,
     },
+    /// The server will answer this request the same way until somebody changes something.
+    #[error("the API server refuses it: {0}")]
+    Refused(Refusal),
+}
+
+/// Why the server refuses a request, in its own words.
+///
+/// They may quote the object, secret values included. What is displayed is only what can't: code, reason and fields; and
+/// which right is missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// The HTTP status code; 0 if the request could not be built.
+    pub code: u16,
+    /// The reason in CamelCase, as far as the server gives one.
+    pub reason: String,
+    /// What the server said. It may quote the object.
+    pub message: String,
+    /// What is wrong with which field.
+    pub causes: Vec<Cause>,
+}
+
+/// One of the causes of a refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// What kind of problem, in CamelCase.
+    pub reason: String,
+    /// The field as the server names it, or empty.
+    pub field: String,
+    /// What is wrong with it. It may quote the value.
+    pub message: String,
+}
+
+impl Refusal {
+    /// Whether it is authorization that refuses, and not admission, a quota or a namespace that ends.
+    #[must_use]
+    pub fn is_missing_right(&self) -> bool {
+        self.code == 403 && self.message.contains("User \"") && self.message.contains("\" cannot ")
+    }
+
+    /// The fields that are wrong.
+    #[must_use]
+    pub fn fields(&self) -> Vec<&str> {
+        let mut fields: Vec<_> = self.causes.iter().map(|cause| cause.field.as_str()).collect();
+        fields.retain(|field| !field.is_empty());
+        fields.sort_unstable();
+        fields.dedup();
+        fields
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_missing_right() {
+            return f.write_str(&self.message);
+        }
+        let reason = if self.reason.is_empty() { "no reason given" } else { &self.reason };
+        write!(f, "{} {reason}", self.code)?;
+        match self.fields().as_slice() {
+            [] => Ok(()),
+            fields => write!(f, ", field {}", fields.join(", ")),
+        }
+    }
 }
 
 impl ClusterError {
@@ -48,7 +110,8 @@ impl ClusterError {
             Self::NotFound { .. } => "NotFound",
             Self::Conflicts(_) => "FieldConflict",
             Self::Moved => "Moved",
-            Self::Refused { .. } => "Refused",
+            Self::Webhook { .. } => "WebhookUnavailable",
+            Self::Refused(_) => "Refused",
         }
     }
 }
@@ -71,13 +134,28 @@ const PERMANENT: [&str; 4] = [
     "code = ResourceExhausted",
 ];
 
+/// Texts of answers that come from a webhook that does not answer (observed on kube-apiserver 1.36).
+const WEBHOOK: [&str; 2] = ["failed calling webhook", "conversion webhook for "];
+
 fn of_status(status: &Status) -> ClusterError {
     let causes = || status.details.iter().flat_map(|details| &details.causes);
     let conflicts: Vec<_> = causes()
         .filter(|cause| cause.reason == "FieldManagerConflict")
         .map(|cause| (cause.field.clone(), manager(&cause.message).to_owned()))
         .collect();
-    let refused = || ClusterError::Refused { code: status.code, message: status.message.clone() };
+    let refused = || {
+        let causes = causes().map(|cause| Cause {
+            reason: cause.reason.clone(),
+            field: cause.field.clone(),
+            message: cause.message.clone(),
+        });
+        ClusterError::Refused(Refusal {
+            code: status.code,
+            reason: status.reason.clone(),
+            message: status.message.clone(),
+            causes: causes.collect(),
+        })
+    };
     match status.code {
         // A kind that is not served is answered in plain text, which kube can't read as a Status.
         404 if status.reason != "NotFound" => ClusterError::NotServed,
@@ -89,6 +167,9 @@ fn of_status(status: &Status) -> ClusterError {
         409 => ClusterError::Moved,
         422 if causes().any(|cause| cause.field == "metadata.uid") => ClusterError::Moved,
         500.. if PERMANENT.iter().any(|text| status.message.contains(text)) => refused(),
+        500 if WEBHOOK.iter().any(|text| status.message.contains(text)) => {
+            ClusterError::Webhook { message: status.message.clone() }
+        }
         401 | 408 | 429 | 500.. => ClusterError::Transient { message: status.message.clone() },
         _ => refused(),
     }
@@ -112,10 +193,29 @@ mod tests {
     }
 
     #[test]
+    fn x1_what_is_displayed_of_a_refusal_quotes_no_value() {
+        let cause = Cause {
+            reason: "FieldValueInvalid".into(),
+            field: "spec.password".into(),
+            message: "Invalid value: \"hunter2\"".into(),
+        };
+        let refusal = Refusal {
+            code: 422,
+            reason: "Invalid".into(),
+            message: "Widget \"w\" is invalid: map[password:hunter2]".into(),
+            causes: vec![cause],
+        };
+        assert_eq!(refusal.to_string(), "422 Invalid, field spec.password");
+        let right = "secrets \"a\" is forbidden: User \"u\" cannot get resource \"secrets\"";
+        let refusal = Refusal { code: 403, message: right.into(), ..Refusal::default() };
+        assert_eq!(refusal.to_string(), right);
+    }
+
+    #[test]
     fn refusals_without_a_reason_are_permanent_only_where_no_retry_helps() {
         let answer = |message: &str| {
             let status = Status { code: 500, message: message.to_owned(), ..Status::default() };
-            matches!(of_status(&status), ClusterError::Refused { .. })
+            matches!(of_status(&status), ClusterError::Refused(_))
         };
         assert!(answer("failed to create typed patch object (a/b; v1, Kind=C): .spec.x: field not declared in schema"));
         assert!(answer("etcdserver: request is too large"));

@@ -30,6 +30,30 @@ impl Served {
             None => format!("{root}/{plural}"),
         }
     }
+
+    /// The object of that name.
+    #[must_use]
+    pub fn subject(&self, namespace: Option<&str>, name: &str) -> Subject {
+        Subject {
+            group: self.resource.group.clone(),
+            kind: self.resource.kind.clone(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// An object, independent of the version it is served in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Subject {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace, for namespaced kinds.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
 }
 
 /// What each version of a group serves, as far as it was asked for: (group, version) to kinds. A version that is not

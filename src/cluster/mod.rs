@@ -2,6 +2,7 @@
 //!
 //! Nothing here decides: objects go in and out as JSON, refusals come back as what they mean for a plan.
 
+mod access;
 mod client;
 mod config;
 mod error;
@@ -11,9 +12,10 @@ mod preview;
 mod write;
 
 pub use client::{ConnectError, client, connect};
-pub use error::ClusterError;
+pub use error::{Cause, ClusterError, Refusal};
 pub use events::Note;
-pub use kinds::Served;
+pub use kinds::{Served, Subject};
+pub use preview::Previewed;
 pub use write::{ApplyMode, Precondition};
 
 use std::sync::Mutex;
@@ -77,7 +79,10 @@ impl Cluster {
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<Value, ClusterError> {
-        let request = request.map_err(|error| ClusterError::Refused { code: 0, message: error.to_string() })?;
+        let unfit = |error: kube::core::request::Error| {
+            ClusterError::Refused(Refusal { message: error.to_string(), ..Refusal::default() })
+        };
+        let request = request.map_err(unfit)?;
         self.client.request(request).await.map_err(ClusterError::from)
     }
 }

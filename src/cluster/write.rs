@@ -1,6 +1,6 @@
-//! Server-side apply, as a dry run and for real.
+//! Server-side apply and removal, as a dry run and for real.
 
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::Request;
 use serde_json::{Value, json};
 
@@ -69,5 +69,29 @@ impl Cluster {
         let request =
             Request::new(path).patch(text("/metadata/name").unwrap_or_default(), &params, &Patch::Apply(&body));
         self.request(request).await
+    }
+
+    /// Deletes the object of that name if it is still the one, in the version, that was looked at; or, with `dry_run`, tells
+    /// whether the server would.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::Moved`] if it is not.
+    pub async fn remove(
+        &self,
+        kind: &Served,
+        (namespace, name): (Option<&str>, &str),
+        uid: &str,
+        resource_version: &str,
+        dry_run: bool,
+    ) -> Result<(), ClusterError> {
+        let preconditions =
+            Preconditions { uid: Some(uid.to_owned()), resource_version: Some(resource_version.to_owned()) };
+        let params = DeleteParams { dry_run, preconditions: Some(preconditions), ..DeleteParams::default() };
+        let request = Request::new(kind.path(namespace)).delete(name, &params);
+        match self.request(request).await {
+            Ok(_) | Err(ClusterError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }

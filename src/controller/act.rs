@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Context;
-use super::gather::manager;
 use super::memory::Memory;
-use super::triggers::Subject;
 use crate::api::{Action, Operation, Phase, VirtPlatformConfig};
 use crate::cluster::{ApplyMode, ClusterError, Precondition};
+use crate::engine::manager;
 use crate::plan::decision::Execution;
-use crate::plan::item::{self, PlanItem};
+use crate::plan::item::PlanItem;
+use crate::plan::moved::applied_view;
 use crate::plan::status::Written;
-use crate::plan::{Plan, fields};
+use crate::plan::{Plan, fields, redact};
 
 /// A write that did not happen; the next look finds out why.
 #[derive(Debug, thiserror::Error)]
@@ -87,11 +87,13 @@ async fn still_wanted(ctx: &Context, config: &VirtPlatformConfig) -> Result<(), 
 }
 
 async fn write_item(ctx: &Context, profile: &str, item: &PlanItem) -> Result<Written, ClusterError> {
-    let Some(kind) = ctx.cluster.resolve_object(&item.desired).await? else {
+    let target = &item.target;
+    let named = serde_json::json!({"apiVersion": target.api_version, "kind": target.kind});
+    let Some(kind) = ctx.cluster.resolve_object(&named).await? else {
         return Err(ClusterError::NotServed);
     };
     let precondition = match (item.operation, &item.uid, &item.resource_version) {
-        (Operation::Update, Some(uid), Some(version)) => {
+        (Operation::Update | Operation::Remove, Some(uid), Some(version)) => {
             Precondition::Exactly { uid: uid.clone(), resource_version: version.clone() }
         }
         (Operation::Create, None, None) => Precondition::Absent,
@@ -99,28 +101,36 @@ async fn write_item(ctx: &Context, profile: &str, item: &PlanItem) -> Result<Wri
         (Operation::Create | Operation::Update | Operation::Remove, _, _)
         | (Operation::NoChange | Operation::Blocked | Operation::Deferred, _, _) => return Err(ClusterError::Moved),
     };
-    let mode = if item.conflicts.is_empty() { ApplyMode::Real } else { ApplyMode::Forced };
     let manager = manager(profile);
+    if let (Operation::Remove, Value::Null, Precondition::Exactly { uid, resource_version }) =
+        (item.operation, &item.desired, &precondition)
+    {
+        let place = (target.namespace.as_deref(), target.name.as_str());
+        ctx.cluster.remove(&kind, place, uid, resource_version, false).await?;
+        tracing::info!(config = profile, item = item.name, object = %target, "item removed");
+        return Ok(Written::Removed);
+    }
+    let mode = if item.conflicts.is_empty() { ApplyMode::Real } else { ApplyMode::Forced };
     match ctx.cluster.apply(&kind, &item.desired, &manager, mode, &precondition).await {
         Ok(object) => {
-            let subject = Subject {
-                group: kind.resource.group.clone(),
-                kind: kind.resource.kind.clone(),
-                namespace: item.target.namespace.clone(),
-                name: item.target.name.clone(),
-            };
             let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+            let subject = kind.subject(target.namespace.as_deref(), &target.name);
             ctx.triggers.seen(profile, subject, version.map(str::to_owned));
-            tracing::info!(config = profile, item = item.name, object = %item.target, "item written");
+            tracing::info!(config = profile, item = item.name, object = %target, "item written");
+            if item.operation == Operation::Remove {
+                return Ok(Written::Removed);
+            }
             let owned = fields::applied_by(&object, &manager);
-            item::applied_view(&object, &owned).map(Written::Applied).ok_or(ClusterError::Moved)
+            applied_view(&object, &owned, &item.quantities).map(Written::Applied).ok_or(ClusterError::Moved)
         }
-        Err(ClusterError::Refused { message, .. }) if !item.target.kind.eq("Secret") && item.sensitive.is_empty() => {
-            Ok(Written::Refused(format!("The API server refuses it: {message}")))
+        Err(ClusterError::Refused(refusal)) => {
+            // Its words may quote the object.
+            let words = match redact::is_secret(&named) || !item.sensitive.is_empty() {
+                true => refusal.to_string(),
+                false => refusal.message,
+            };
+            Ok(Written::Refused(format!("The API server refuses it: {words}")))
         }
-        Err(ClusterError::Refused { code, .. }) => Ok(Written::Refused(format!(
-            "The API server refuses it with code {code}; its text may quote secret values."
-        ))),
         Err(ClusterError::NotFound { message, .. }) => {
             Ok(Written::Refused(format!("The API server refuses it: {message}")))
         }

@@ -4,27 +4,25 @@
 //! write of an execution everything is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use profile_sdk::{Access, Body, Declared, Draft, Inputs, Kind, Planner, Profile, Read};
-use serde_json::Value;
+use profile_sdk::{Body, Draft, Inputs, Kind, Planner, Profile, Read};
+use serde_json::{Value, json};
 
 use super::memory::{Drafted, Memory, Previewed};
 use super::progress::{change, only_rollouts, standing};
-use super::triggers::{Causes, Subject};
+use super::triggers::Causes;
 use super::watches::{NotListed, crd_subject};
 use super::{Context, draft};
-use crate::api::{Action, FIELD_MANAGER, Item, ItemState, Operation, TargetRef, VirtPlatformConfigStatus};
-use crate::cluster::{ClusterError, Served};
+use crate::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
+use crate::cluster::{ClusterError, Served, Subject};
+use crate::engine::{CONCURRENCY, Engine, EngineError, Task, version};
 use crate::plan::health::Rollout;
-use crate::plan::item::{self, Effect, PlanItem, Preview};
+use crate::plan::item::PlanItem;
 use crate::plan::observed::{Wanted, World};
-use crate::plan::{Basis, Plan, diff};
+use crate::plan::{Basis, Plan, check};
 use crate::registry;
-
-/// Requests that one plan has under way at a time.
-const CONCURRENCY: usize = 8;
+use crate::rollout::Change;
 
 /// Something could not be read. Nothing is decided; the next look starts anew.
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +39,12 @@ pub(super) enum GatherError {
     /// A pool names a rendered configuration that can't be found.
     #[error("{object} does not exist, although it is what machines should have")]
     Rendered { object: String },
-    /// A change could not be previewed.
-    #[error("previewing {object} failed: {source}")]
-    Preview { object: String, source: ClusterError },
+    /// An item can't be planned at the moment.
+    #[error("{object}: {problem}")]
+    Passing { object: String, problem: String },
+    /// The items could not be planned.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
 }
 
 impl GatherError {
@@ -52,15 +53,11 @@ impl GatherError {
         match self {
             Self::Rollouts(_) => "NotListed",
             Self::Rendered { .. } => "NotFound",
-            Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => source.reason(),
+            Self::Passing { .. } => "Unavailable",
+            Self::Engine(error) => error.reason(),
+            Self::Kind { source, .. } | Self::Object { source, .. } => source.reason(),
         }
     }
-}
-
-/// The field manager of a profile's objects. One for each: with a shared one, the second configuration's apply would
-/// remove the first one's fields.
-pub(super) fn manager(profile: &str) -> String {
-    format!("{FIELD_MANAGER}/{profile}")
 }
 
 /// Looks at the part of the world that `config` depends on.
@@ -94,6 +91,8 @@ pub(super) async fn world(
     {
         return Ok(World::Rollouts(rollouts));
     }
+    // Read versions are remembered, so that only other versions are news.
+    let seen = |subject: Subject, version: Option<String>| ctx.triggers.seen(config, subject, version);
     let look = Look {
         ctx,
         config,
@@ -101,7 +100,7 @@ pub(super) async fn world(
         wanted,
         status,
         all: causes.objects || memory.drafted.is_none(),
-        read: Mutex::default(),
+        engine: Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen),
     };
     let drafted = match memory.drafted.clone().filter(|known| !look.all && known.generation == wanted.generation) {
         Some(drafted) => drafted,
@@ -113,7 +112,12 @@ pub(super) async fn world(
             }
         },
     };
+    if let Err(problem) = check::all(&drafted.drafts, &drafted.inputs) {
+        memory.forget_plan();
+        return Ok(World::Invalid(problem));
+    }
     let items = look.items(&drafted, memory).await?;
+    look.nothing_passes(&items)?;
     let basis = Basis { profile: config.to_owned(), options: wanted.options.clone(), inputs: drafted.inputs };
     Ok(World::Planned(Plan::new(basis, items)))
 }
@@ -132,8 +136,7 @@ struct Look<'a> {
     status: &'a VirtPlatformConfigStatus,
     /// Everything is read again.
     all: bool,
-    /// What this look has read, so that nothing is read twice.
-    read: Mutex<BTreeMap<Subject, Option<Value>>>,
+    engine: Engine<'a>,
 }
 
 impl Look<'_> {
@@ -202,150 +205,119 @@ impl Look<'_> {
 
     async fn read(&self, read: Read, served: &BTreeMap<Kind, Served>) -> Result<(Read, Option<Value>), GatherError> {
         let object = match served.get(&read.kind) {
-            Some(kind) => self.get(kind, read.namespace.as_deref(), &read.name).await?,
+            Some(kind) => {
+                let object = self.engine.get(kind, read.namespace.as_deref(), &read.name).await;
+                object.map_err(|source| GatherError::Object {
+                    object: format!("{} {}", read.kind.kind, read.name),
+                    source,
+                })?
+            }
             None => None,
         };
         Ok((read, object))
     }
 
-    /// Reads an object and remembers its version, so that only other versions of it are news.
-    async fn get(&self, kind: &Served, namespace: Option<&str>, name: &str) -> Result<Option<Value>, GatherError> {
-        let subject = Subject {
-            group: kind.resource.group.clone(),
-            kind: kind.resource.kind.clone(),
-            namespace: namespace.map(str::to_owned),
-            name: name.to_owned(),
-        };
-        if let Some(read) = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(&subject) {
-            return Ok(read.clone());
-        }
-        let object = self
-            .ctx
-            .cluster
-            .get(kind, namespace, name)
-            .await
-            .map_err(|source| GatherError::Object { object: format!("{} {name}", kind.resource.kind), source })?;
-        self.ctx.triggers.seen(self.config, subject.clone(), object.as_ref().and_then(version));
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(subject, object.clone());
-        Ok(object)
-    }
-
     async fn items(&self, drafted: &Drafted, memory: &mut Memory) -> Result<Vec<PlanItem>, GatherError> {
-        let known = &memory.items;
-        let previews: Vec<_> = drafted.drafts.iter().map(|draft| self.item(draft, known.get(draft.name))).collect();
-        let previewed: Vec<Previewed> = stream::iter(previews).buffered(CONCURRENCY).try_collect().await?;
-        memory.items = previewed.into_iter().map(|known| (known.item.name.clone(), known)).collect();
+        let drafts = &drafted.drafts;
+        let reused = drafts.iter().map(|draft| self.reused(draft, memory.items.get(&draft.name))).collect::<Vec<_>>();
+        let reused: Vec<Option<PlanItem>> = stream::iter(reused).buffered(CONCURRENCY).try_collect().await?;
+        let reused = reused.into_iter().flatten().map(|item| (item.name.clone(), item)).collect();
+        let task = Task { profile: self.config, kinds: self.profile.kinds(), drafts, remembered: &self.status.items };
+        let items = self.engine.items(task, reused).await?;
+        let mut previewed = BTreeMap::new();
+        for (draft, item) in drafts.iter().zip(items) {
+            let desired = desired(draft);
+            let object = Some(&item.desired).filter(|desired| desired.is_object());
+            let mut known = Previewed {
+                followed: object.and_then(|object| self.followed(object)),
+                definition: desired.and_then(|desired| self.definition(desired)),
+                rollouts: desired.map(|desired| self.fingerprint(desired)).unwrap_or_default(),
+                draft: draft.clone(),
+                item,
+            };
+            self.add_rollout(&mut known).await?;
+            previewed.insert(draft.name.clone(), known);
+        }
+        memory.items = previewed;
         let followed = memory.items.iter().filter_map(|(name, known)| {
             let remembered = self.status.items.iter().find(|item| item.name == *name);
             let rolling = remembered.is_some_and(|item| item.state == ItemState::InProgress);
             known.followed.as_ref().map(|object| (object, rolling))
         });
         self.ctx.watches.follow_rollouts(self.config, followed);
-        Ok(drafted
-            .drafts
-            .iter()
-            .filter_map(|draft| memory.items.get(draft.name))
-            .map(|known| known.item.clone())
-            .collect())
+        Ok(drafts.iter().filter_map(|draft| memory.items.get(&draft.name)).map(|known| known.item.clone()).collect())
     }
 
-    /// Plans one item. What is known of it is used if neither the draft nor the object has changed since.
-    async fn item(&self, draft: &Draft, known: Option<&Previewed>) -> Result<Previewed, GatherError> {
-        let remembered = self.status.items.iter().find(|item| item.name == draft.name);
-        let to_write = remembered.is_some_and(|item| item.state == ItemState::InProgress && item.applied.is_none());
-        let desired = match &draft.body {
-            Body::Ensure(object) => object,
-            Body::Blocked { remedy, .. } => return Ok(self.refused(draft, None, remedy.clone())),
+    /// What may pass by itself, such as a webhook that is down, is waited for rather than made a new plan of. Only where
+    /// nothing is shown yet of this spec, or that is what is shown, a plan is better than none.
+    fn nothing_passes(&self, items: &[PlanItem]) -> Result<(), GatherError> {
+        let status = self.status;
+        let executing = status.phase == Some(Phase::InProgress) && status.approval.is_some();
+        if !executing && status.planned_generation != Some(self.wanted.generation) {
+            return Ok(());
+        }
+        let is_shown = |item: &PlanItem| {
+            status.items.iter().any(|shown| shown.name == item.name && shown.operation == Operation::Blocked)
+        };
+        match items.iter().find(|item| item.passing && !is_shown(item)) {
+            Some(item) => Err(GatherError::Passing { object: item.target.to_string(), problem: item.message.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// What is known of an item, if neither the draft nor anything that its plan depends on has changed since.
+    async fn reused(&self, draft: &Draft, known: Option<&Previewed>) -> Result<Option<PlanItem>, GatherError> {
+        let (Some(known), Some(desired)) = (known, desired(draft)) else {
+            return Ok(None);
         };
         let rollouts = self.fingerprint(desired);
         // What changes nothing has no effect, whatever the rollouts look like, its own among them.
-        let same = |known: &&Previewed| known.rollouts == rollouts || known.item.operation == Operation::NoChange;
-        let definition = self.definition(desired);
-        let known = known.filter(|known| known.draft == *draft && known.definition == definition).filter(same);
-        if let Some(known) = known.filter(|_| !self.all && !to_write) {
-            return self.with_rollout(known.clone(), remembered).await;
+        let same = known.draft == *draft
+            && known.definition == self.definition(desired)
+            && (known.rollouts == rollouts || known.item.operation == Operation::NoChange);
+        if !same {
+            return Ok(None);
         }
-        let refused = |remedy| Ok(self.refused(draft, Some(desired), remedy));
-        let target = TargetRef::of(desired).to_string();
-        let kind = self.ctx.cluster.resolve_object(desired).await;
-        let Some(kind) = kind.map_err(|source| GatherError::Preview { object: target.clone(), source })? else {
-            let kind = desired.get("kind").and_then(Value::as_str).unwrap_or_default();
-            return refused(format!("the cluster does not serve {kind}: install its operator"));
-        };
-        let text = |pointer: &str| desired.pointer(pointer).and_then(Value::as_str);
-        let live = self.get(&kind, text("/metadata/namespace"), text("/metadata/name").unwrap_or_default()).await?;
+        let remembered = self.status.items.iter().find(|item| item.name == draft.name);
+        let to_write = remembered.is_some_and(|item| item.state == ItemState::InProgress && item.applied.is_none());
+        if !self.all && !to_write {
+            return Ok(Some(known.item.clone()));
+        }
         // What was refused may be allowed now, without any change of the object.
-        let unchanged = |known: &&Previewed| {
-            known.item.operation != Operation::Blocked && known.item.resource_version == live.as_ref().and_then(version)
-        };
-        if let Some(known) = known.filter(unchanged) {
-            return self.with_rollout(known.clone(), remembered).await;
+        if matches!(known.item.operation, Operation::Blocked | Operation::Deferred) {
+            return Ok(None);
         }
-        if live.is_none() && !self.may_create(desired) {
-            return refused(format!(
-                "{target} does not exist, and creating it would install something: create it first"
-            ));
-        }
-        let manager = manager(self.config);
-        let preview = self.ctx.cluster.preview(&kind, desired, live, &manager, &draft.sensitive).await;
-        let preview = preview.map_err(|source| GatherError::Preview { object: target, source })?;
-        let (effect, followed) = match &preview {
-            Preview::Known { live, result, .. } => match self.effect(live.as_ref(), result) {
-                Ok(effect) => (effect, self.followed(live.as_ref().unwrap_or(result))),
-                Err(remedy) => return refused(remedy),
-            },
-            Preview::Refused { .. } => (Effect::default(), self.followed(desired)),
+        let target = &known.item.target;
+        let describe = |source| GatherError::Object { object: target.to_string(), source };
+        let Some(kind) = self.ctx.cluster.resolve_object(desired).await.map_err(describe)? else {
+            return Ok(None);
         };
-        let item = item::compose(draft, &manager, preview, effect, remembered);
-        let previewed = Previewed { item, followed, definition, rollouts, draft: draft.clone() };
-        self.with_rollout(previewed, remembered).await
-    }
-
-    fn refused(&self, draft: &Draft, desired: Option<&Value>, remedy: String) -> Previewed {
-        let preview = Preview::Refused { remedy };
-        let item = item::compose(draft, &manager(self.config), preview, Effect::default(), None);
-        let followed = desired.and_then(|desired| self.followed(desired));
-        let rollouts = desired.map(|desired| self.fingerprint(desired)).unwrap_or_default();
-        let definition = desired.and_then(|desired| self.definition(desired));
-        Previewed { item, followed, definition, rollouts, draft: draft.clone() }
+        // An object that can't be read is the engine's to judge.
+        let Ok(live) = self.engine.get(&kind, target.namespace.as_deref(), &target.name).await else {
+            return Ok(None);
+        };
+        let unchanged = known.item.resource_version == live.as_ref().and_then(version);
+        Ok(unchanged.then(|| known.item.clone()))
     }
 
     /// What the rollouts look like for `object`, as far as its plan depends on them.
     fn fingerprint(&self, object: &Value) -> String {
-        let concerned = self.ctx.rollouts.concern(&TargetRef::of(object));
-        if concerned { self.ctx.rollouts.fingerprint(object, false) } else { String::new() }
-    }
-
-    /// What the profile declares of the object's kind.
-    fn declared(&self, desired: &Value) -> Option<&'static Declared> {
-        let kind = desired.get("kind").and_then(Value::as_str);
-        self.profile.kinds().iter().find(|declared| Some(declared.kind.kind) == kind)
+        let foreseen = self.ctx.rollouts.foresee(&TargetRef::of(object));
+        if foreseen { self.ctx.rollouts.fingerprint(object, false) } else { String::new() }
     }
 
     /// The version of the object's CRD, as far as a watch told it.
     fn definition(&self, desired: &Value) -> Option<String> {
-        self.ctx.watches.crd_version(&self.declared(desired)?.kind.crd_name())
-    }
-
-    fn may_create(&self, desired: &Value) -> bool {
-        self.declared(desired).is_some_and(|declared| declared.access == Access::Write)
-    }
-
-    fn effect(&self, live: Option<&Value>, result: &Value) -> Result<Effect, String> {
-        // What changes nothing has no effect, and needs no pool.
-        let changes = live.map(diff::without_noise) != Some(diff::without_noise(result));
-        if changes && self.ctx.rollouts.concern(&TargetRef::of(result)) {
-            self.ctx.rollouts.effect(live, result)
-        } else {
-            Ok(Effect::default())
-        }
+        let kind = desired.get("kind").and_then(Value::as_str);
+        let declared = self.profile.kinds().iter().find(|declared| Some(declared.kind.kind) == kind)?;
+        self.ctx.watches.crd_version(&declared.kind.crd_name())
     }
 
     /// What is kept of an object whose rollout is followed.
     fn followed(&self, object: &Value) -> Option<Value> {
         self.ctx.rollouts.concern(&TargetRef::of(object)).then(|| {
             let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
-            serde_json::json!({
+            json!({
                 "metadata": {"name": part("/metadata/name"), "labels": part("/metadata/labels")},
                 "spec": part("/spec"),
             })
@@ -369,19 +341,32 @@ impl Look<'_> {
         standing(self.ctx, object, change).await
     }
 
-    async fn with_rollout(&self, mut known: Previewed, item: Option<&Item>) -> Result<Previewed, GatherError> {
+    async fn add_rollout(&self, known: &mut Previewed) -> Result<(), GatherError> {
+        let item = self.status.items.iter().find(|item| item.name == known.item.name);
+        if let (Body::Remove(_), Some(item)) = (&known.draft.body, item) {
+            if item.state == ItemState::InProgress && self.ctx.rollouts.concern(&known.item.target) {
+                let object = json!({"metadata": {"name": known.item.target.name}, "pools": item.pools});
+                known.item.rollout = standing(self.ctx, &object, Change::Removed).await?;
+                known.followed = Some(object);
+            }
+            return Ok(());
+        }
         if let Some(object) = &known.followed {
             known.item.rollout = match known.item.uid {
                 Some(_) => self.confirmed(item, object).await?,
                 None => Rollout::Waiting { text: "does not exist yet".to_owned(), paused: false },
             };
         }
-        Ok(known)
+        Ok(())
     }
 }
 
-fn version(object: &Value) -> Option<String> {
-    object.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(str::to_owned)
+/// The object that a draft wants.
+fn desired(draft: &Draft) -> Option<&Value> {
+    match &draft.body {
+        Body::Ensure(object) => Some(object),
+        Body::Remove(_) | Body::Blocked { .. } => None,
+    }
 }
 
 /// The names of all CRDs that the registered profiles and `rollouts` depend on, with group and kind.

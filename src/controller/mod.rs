@@ -9,7 +9,6 @@ mod memory;
 mod progress;
 mod reconcile;
 mod report;
-mod rollout;
 mod start;
 mod stream;
 mod triggers;
@@ -33,9 +32,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::VirtPlatformConfig;
 use crate::cluster::Cluster;
+use crate::rollout::{MachineConfigPools, Rollouts};
 use memory::Memory;
-pub use rollout::ROLLOUT_KINDS;
-use rollout::{MachineConfigPools, Rollouts};
 use triggers::Triggers;
 use watches::Watches;
 

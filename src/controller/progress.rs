@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::Context;
 use super::gather::{GatherError, resolve};
 use super::memory::Memory;
-use super::rollout::{Change, Standing};
 use crate::api::{Item, ItemState, Operation, VirtPlatformConfigStatus};
 use crate::plan::health::Rollout;
+use crate::rollout::{Change, Standing};
 
 /// How far written items are, if that is all there is to know: something is under way, and nothing can be written.
 pub(super) async fn only_rollouts(
@@ -62,6 +62,7 @@ pub(super) async fn standing(ctx: &Context, object: &Value, change: Change) -> R
 /// How the item changed its object: an edit leaves more to prove than a new object.
 pub(super) fn change(item: Option<&Item>) -> Change {
     match item {
+        Some(item) if item.operation == Operation::Remove => Change::Removed,
         Some(item) if item.operation == Operation::Update && item.state == ItemState::InProgress => Change::Edited,
         Some(_) | None => Change::New,
     }

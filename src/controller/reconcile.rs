@@ -62,9 +62,8 @@ impl LookError {
     fn is_race(&self) -> bool {
         match self {
             Self::Status(ClusterError::Moved) | Self::Act(ActError::Superseded) => true,
-            Self::Gather(GatherError::Preview { source, .. }) | Self::Act(ActError::Target { source, .. }) => {
-                matches!(source, ClusterError::Moved)
-            }
+            Self::Gather(GatherError::Engine(error)) => error.is_race(),
+            Self::Act(ActError::Target { source, .. }) => matches!(source, ClusterError::Moved),
             Self::Gather(_) | Self::Act(_) | Self::Status(_) | Self::Timeout => false,
         }
     }

@@ -6,7 +6,7 @@ use kube::Client;
 use kube::api::{Api, ListParams};
 
 use crate::api::VirtPlatformConfig;
-use crate::cluster::ClusterError;
+use crate::cluster::{ClusterError, Refusal};
 
 /// First and longest pause between two tries.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -39,10 +39,12 @@ fn problem(error: &ClusterError) -> String {
         ClusterError::NotServed | ClusterError::NotFound { .. } => {
             "the cluster does not know VirtPlatformConfig: apply crds/advisor.kubevirt.io_virtplatformconfigs.yaml; waiting for it".to_owned()
         }
-        ClusterError::Refused { code: 401 | 403, message } => format!(
+        ClusterError::Refused(Refusal { code: 401 | 403, message, .. }) => format!(
             "the cluster refuses this user, who needs the rights of `virt-advisor rbac`; waiting for them: {message}"
         ),
-        ClusterError::Transient { message } | ClusterError::Refused { message, .. } => {
+        ClusterError::Transient { message }
+        | ClusterError::Webhook { message }
+        | ClusterError::Refused(Refusal { message, .. }) => {
             format!("the API server can't be reached; trying again until it answers: {message}")
         }
         ClusterError::Conflicts(_) | ClusterError::Moved => format!("the API server can't be used: {error}"),

@@ -8,14 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 
-/// An object, independent of the version it is served in.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Subject {
-    pub(super) group: String,
-    pub(super) kind: String,
-    pub(super) namespace: Option<String>,
-    pub(super) name: String,
-}
+use crate::cluster::Subject;
 
 /// What has happened since a configuration was last looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

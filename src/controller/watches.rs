@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::rollout::Rollouts;
 use super::stream::{Object, Told, events, is_not_served, list_and_watch};
-use super::triggers::{Causes, Subject, Triggers};
-use crate::cluster::{Cluster, Served};
+use super::triggers::{Causes, Triggers};
+use crate::cluster::{Cluster, Served, Subject};
+use crate::rollout::Rollouts;
 
 /// How long a first list may take before planning goes on without its watch.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(10);

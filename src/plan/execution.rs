@@ -24,6 +24,7 @@ pub(super) fn begin(plan: &Plan, approval: Approval) -> Decision {
     let steps = plan.items.iter().map(|item| match (item.changes(), &item.rollout) {
         (true, _) if Some(item.wave) == first => intent(&item.name),
         (true, _) => step(&item.name, ItemState::Pending, "Waits for the items before it."),
+        (false, _) if item.operation == Operation::Deferred => step(&item.name, ItemState::Pending, &item.message),
         (false, Rollout::Done(_)) => step(&item.name, ItemState::Completed, &item.message),
         // As wanted, but not in effect yet: later waves wait for it all the same.
         (false, Rollout::Waiting { text, .. } | Rollout::Failed(text)) => step(&item.name, ItemState::InProgress, text),
@@ -127,7 +128,8 @@ fn walk(
     let mut failed = Vec::new();
     for wave in waves {
         let (mut pending, mut unwritten, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
-        for item in items.iter().filter(|item| item.wave == wave) {
+        let of_wave: Vec<_> = items.iter().filter(|item| item.wave == wave).collect();
+        for item in of_wave.iter().filter(|item| item.operation != Operation::Deferred) {
             match standing(item) {
                 Standing::Pending => pending.push(item),
                 Standing::Unwritten => unwritten.push(item),
@@ -161,12 +163,25 @@ fn walk(
             let earliest = running.filter_map(|(item, _)| deadline(seen, item, now)).filter(|at| *at > now).min();
             return execute(steps, Vec::new(), earliest.map_or(LookAgain::OnEvent, LookAgain::At));
         }
+        if of_wave.iter().any(|item| item.operation == Operation::Deferred) {
+            // Nothing that comes after it may happen before it.
+            break;
+        }
     }
     (!failed.is_empty()).then(|| fail(Phase::CompletedWithErrors, &failed, steps))
 }
 
 fn finish(seen: &Observed<'_>, plan: &Plan) -> Decision {
-    let (phase, reason, detail, ended) = if plan.is_satisfied() {
+    let deferred: Vec<_> = seen.status.items.iter().filter(|item| item.operation == Operation::Deferred).collect();
+    let (phase, reason, detail, ended) = if !deferred.is_empty() && !plan.is_satisfied() {
+        let names: Vec<_> = deferred.iter().map(|item| item.target_ref.to_string()).collect();
+        let detail = format!(
+            "The items before it are applied; {} can be previewed now. {}",
+            names.join(", "),
+            Waiting::NotApproved.remedy()
+        );
+        (Phase::ReviewRequired, reason::PLAN_READY, detail, "Completed")
+    } else if plan.is_satisfied() {
         (Phase::Completed, reason::COMPLETED, String::new(), "Completed")
     } else {
         (Phase::ReviewRequired, reason::PLAN_STALE, stale_items(seen.status, plan), "Stale")
@@ -202,6 +217,8 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     }
     let same_items = items.len() == plan.items.len() && items.iter().all(|item| plan.item(&item.name).is_some());
     let hashes = items.iter().map(|item| match plan.item(&item.name) {
+        // What an earlier item brings makes another item of it; it is not written under this plan.
+        Some(_) if item.operation == Operation::Deferred => item.item_hash.as_str(),
         Some(fresh) if is_unwritten(item, fresh) => fresh.hash.as_str(),
         _ => item.item_hash.as_str(),
     });

@@ -4,10 +4,12 @@
 //! list with these keys, `v:VALUE` for that member of a set. Ownership is about leaves: a map or list that is owned as a
 //! whole, or a value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::{Map, Value};
+
+use super::pointer;
 
 /// The path of a field, stable when lists are reordered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,8 +40,7 @@ impl FieldPath {
                 (Some((index, _)), None) => index.to_string(),
                 (None, None) => segment.clone(),
             };
-            pointer.push('/');
-            pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+            pointer::push(&mut pointer, &name);
             value = found.map(|(_, value)| value);
         }
         pointer
@@ -52,9 +53,64 @@ impl FieldPath {
         names.collect::<Vec<_>>().join(".")
     }
 
+    /// The path that an RFC 6901 pointer means, in maps only: what identifies the entry of a list is not in a pointer.
+    #[must_use]
+    pub fn of_pointer(pointer: &str) -> Self {
+        let segments = pointer.split('/').skip(1);
+        Self(segments.map(|segment| format!("f:{}", segment.replace("~1", "/").replace("~0", "~"))).collect())
+    }
+
     /// Whether the field is part of what an object is for, and not one that every writer leaves behind.
     fn matters(&self) -> bool {
         self.0.first().is_none_or(|first| first != "f:status")
+    }
+}
+
+/// Many paths, for questions about each of many others.
+#[derive(Debug, Clone, Default)]
+pub struct Paths(BTreeSet<FieldPath>);
+
+impl FromIterator<FieldPath> for Paths {
+    fn from_iter<I: IntoIterator<Item = FieldPath>>(paths: I) -> Self {
+        Self(paths.into_iter().collect())
+    }
+}
+
+impl Paths {
+    /// Whether one of them is `path`, part of it, or a map or list that it is part of.
+    #[must_use]
+    pub fn touches(&self, path: &FieldPath) -> bool {
+        let below = self.0.range::<FieldPath, _>(path..).next().is_some_and(|next| next.0.starts_with(&path.0));
+        below || (0..path.0.len()).any(|end| path.0.get(..end).is_some_and(|head| self.0.contains::<[String]>(head)))
+    }
+}
+
+impl std::borrow::Borrow<[String]> for FieldPath {
+    fn borrow(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// Who wrote which field of an object last.
+#[derive(Debug)]
+pub struct Writers<'a>(Vec<(&'a str, &'a str, Paths)>);
+
+impl<'a> Writers<'a> {
+    /// Reads it off `object`.
+    #[must_use]
+    pub fn of(object: &'a Value) -> Self {
+        let writer = |entry: &'a Value| {
+            let paths = leaves(entry.get("fieldsV1")).into_iter().collect();
+            (text(entry, "manager"), text(entry, "time"), paths)
+        };
+        Self(entries(object).map(writer).collect())
+    }
+
+    /// Manager and time, as far as the object knows. Nothing is known of deleted fields.
+    #[must_use]
+    pub fn last_of(&self, path: &FieldPath) -> Option<(&'a str, &'a str)> {
+        let owners = self.0.iter().filter(|(_, _, paths)| paths.touches(path));
+        owners.max_by_key(|(_, time, _)| *time).map(|(manager, time, _)| (*manager, *time))
     }
 }
 
@@ -98,7 +154,7 @@ pub fn applied_by(object: &Value, manager: &str) -> Vec<FieldPath> {
 /// The leaves that `manager` owns by server-side apply and nobody else claims, sorted.
 #[must_use]
 pub fn owned_alone_by(object: &Value, manager: &str) -> Vec<FieldPath> {
-    let others: Vec<_> = entries(object)
+    let others: BTreeSet<_> = entries(object)
         .filter(|entry| text(entry, "manager") != manager || text(entry, "operation") != "Apply")
         .flat_map(|entry| leaves(entry.get("fieldsV1")))
         .collect();
@@ -107,14 +163,84 @@ pub fn owned_alone_by(object: &Value, manager: &str) -> Vec<FieldPath> {
     alone
 }
 
-/// Who changed the field at `path` last, as far as the object knows: manager and time. Nothing is known of deleted fields.
+/// The managers other than `manager` (by server-side apply) that own the field at `path`, or a map or list that it is part
+/// of; sorted.
 #[must_use]
-pub fn last_changed_by(object: &Value, path: &FieldPath) -> Option<(String, String)> {
-    let owners = entries(object).filter(|entry| {
-        leaves(entry.get("fieldsV1")).iter().any(|leaf| path.0.starts_with(&leaf.0) || leaf.0.starts_with(&path.0))
-    });
-    let latest = owners.max_by_key(|entry| text(entry, "time").to_owned())?;
-    Some((text(latest, "manager").to_owned(), text(latest, "time").to_owned()))
+pub fn other_owners<'a>(object: &'a Value, path: &FieldPath, manager: &str) -> Vec<&'a str> {
+    let owns = |entry: &&Value| leaves(entry.get("fieldsV1")).iter().any(|leaf| path.0.starts_with(&leaf.0));
+    let others =
+        entries(object).filter(|entry| text(entry, "manager") != manager || text(entry, "operation") != "Apply");
+    let mut owners: Vec<_> = others.filter(owns).map(|entry| text(entry, "manager")).collect();
+    owners.sort_unstable();
+    owners.dedup();
+    owners
+}
+
+/// Who but `manager` has a part in what `object` is for: anything except status, finalizers, owners and annotations, which
+/// the kind's own controller leaves behind. Sorted.
+#[must_use]
+pub fn sharers<'a>(object: &'a Value, manager: &str) -> Vec<&'a str> {
+    const LEFT_BEHIND: [&str; 3] = ["f:finalizers", "f:ownerReferences", "f:annotations"];
+    let counts = |path: &FieldPath| {
+        let segments: Vec<_> = path.0.iter().map(String::as_str).collect();
+        match segments.as_slice() {
+            ["f:metadata", below, ..] => !LEFT_BEHIND.contains(below),
+            ["f:metadata"] => false,
+            _ => path.matters(),
+        }
+    };
+    let others = entries(object)
+        .filter(|entry| text(entry, "manager") != manager || text(entry, "operation") != "Apply")
+        .filter(|entry| text(entry, "subresource") != "status")
+        .filter(|entry| leaves(entry.get("fieldsV1")).iter().any(counts));
+    let mut found: Vec<_> = others.map(|entry| text(entry, "manager")).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Whether `manager` looks like a controller, which sets its value again: it writes the object's status, or is called like
+/// one. Tools of people are not.
+#[must_use]
+pub fn is_controller(object: &Value, manager: &str) -> bool {
+    const TOOLS: [&str; 5] = ["kubectl", "oc", "Mozilla", "node-fetch", "helm"];
+    const CONTROLLERS: [&str; 3] = ["controller", "operator", "controller-manager"];
+    if TOOLS.iter().any(|tool| manager.split(['-', '/']).next() == Some(tool)) && !manager.ends_with("controller") {
+        return false;
+    }
+    let of_manager = |entry: &&Value| text(entry, "manager") == manager;
+    let writes_status = entries(object)
+        .filter(of_manager)
+        .any(|entry| text(entry, "subresource") == "status" || entry.pointer("/fieldsV1/f:status").is_some());
+    writes_status || CONTROLLERS.iter().any(|name| manager == *name || manager.ends_with(&format!("-{name}")))
+}
+
+/// The leaves of `object` itself, as an apply of it would own them where every list is one path: for objects that no server
+/// has seen.
+#[must_use]
+pub fn leaves_of(object: &Value) -> Vec<FieldPath> {
+    let mut found = Vec::new();
+    below(object, &mut Vec::new(), &mut found);
+    // Identity is not owned.
+    let identity = ["/f:apiVersion", "/f:kind", "/f:metadata/f:name", "/f:metadata/f:namespace"];
+    found.retain(|path: &FieldPath| !identity.contains(&path.to_string().as_str()));
+    found.sort();
+    found
+}
+
+fn below(value: &Value, path: &mut Vec<String>, found: &mut Vec<FieldPath>) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (name, member) in map {
+                path.push(format!("f:{name}"));
+                below(member, path, found);
+                path.pop();
+            }
+        }
+        Value::Object(_) | Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            found.push(FieldPath(path.clone()));
+        }
+    }
 }
 
 /// The values of `object` at `paths`. A path without a value is kept as null, so that a deletion shows.
@@ -286,8 +412,9 @@ mod tests {
     #[test]
     fn the_last_writer_is_named() {
         let path = FieldPath::parse("/f:spec/f:mode");
-        assert_eq!(last_changed_by(&object(), &path), Some(("them".into(), "2026-01-02T00:00:00Z".into())));
-        assert_eq!(last_changed_by(&object(), &FieldPath::parse("/f:spec/f:gone")), None);
+        let object = object();
+        assert_eq!(Writers::of(&object).last_of(&path), Some(("them", "2026-01-02T00:00:00Z")));
+        assert_eq!(Writers::of(&object).last_of(&FieldPath::parse("/f:spec/f:gone")), None);
     }
 
     #[test]

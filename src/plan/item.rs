@@ -1,20 +1,20 @@
-//! One item of a plan: what a draft means on this cluster, from the live object and the dry run's result.
+//! The data of one item of a plan: what the server said of a draft, and what that means.
 
 use std::collections::BTreeMap;
 
-use profile_sdk::{Body, Draft, Impact};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::fields::{self, FieldPath};
+use super::fields::FieldPath;
 use super::health::Rollout;
-use super::{diff, digest, redact};
-use crate::api::{Applied, Conflict, Item, Operation, Severity, TargetRef, Truncated};
+use crate::api::{Applied, Conflict, Operation, Severity, TargetRef};
 
-/// What the API server answered when a draft was previewed.
+/// What is known of a draft on this cluster.
 #[derive(Debug, Clone)]
 pub enum Preview {
     /// The dry run succeeded.
     Known {
+        /// What was sent: the draft, with the spelling of quantities that is there already.
+        desired: Value,
         /// The object as it is, if it exists.
         live: Option<Value>,
         /// The object as it would be.
@@ -22,11 +22,46 @@ pub enum Preview {
         /// Fields that others own with another value: the field as the server names it, and the manager.
         conflicts: Vec<(String, String)>,
     },
+    /// No server was asked: what an apply would probably do to a recorded object.
+    Approximate {
+        /// The draft.
+        desired: Value,
+        /// The object as it was recorded, if it was.
+        live: Option<Value>,
+        /// The object as it would be without defaults and admission.
+        result: Value,
+    },
+    /// The object goes, or loses our part.
+    Removal {
+        /// The object as it is; `None` if it is gone already.
+        live: Option<Value>,
+        /// The object without our part, where others have one too; `None` if it goes.
+        result: Option<Value>,
+        /// Why it stays, if it does.
+        stays_for: Vec<String>,
+    },
+    /// Its namespace or kind comes with an earlier item: nobody can tell yet.
+    Deferred {
+        /// The draft.
+        desired: Value,
+        /// The name of the item that must be applied first.
+        after: String,
+    },
     /// The server, or the profile, says that this can't be written.
     Refused {
         /// What is missing and what to do.
         remedy: String,
+        /// Whether it may pass by itself, as a webhook that is down.
+        passing: bool,
     },
+}
+
+impl Preview {
+    /// A refusal that only a person can change.
+    #[must_use]
+    pub fn refused(remedy: impl Into<String>) -> Self {
+        Self::Refused { remedy: remedy.into(), passing: false }
+    }
 }
 
 /// What a written item would do beyond its object.
@@ -68,19 +103,25 @@ pub struct PlanItem {
     pub wave: u32,
     /// How much that disturbs.
     pub severity: Severity,
-    /// The change as text, redacted.
+    /// The change as text, redacted and uncut.
     pub diff: String,
-    /// What is sent to the server.
+    /// What is sent to the server; null where nothing is applied.
     pub desired: Value,
+    /// [`PlanItem::desired`] as it may be shown.
+    pub shown: Value,
     /// JSON pointers that are never shown.
     pub sensitive: Vec<String>,
+    /// JSON pointers to quantities.
+    pub quantities: Vec<String>,
     /// Fields that approval takes over from others.
     pub conflicts: Vec<Conflict>,
-    /// Entries of others that an atomic list loses, as `/path: value`.
+    /// What others put into a list or map that is replaced as a whole, and what it loses, as `/path: value`.
     pub lost: Vec<String>,
+    /// What stays although it is not wanted, and why.
+    pub kept: Vec<String>,
     /// What it does beyond its object.
     pub effect: Effect,
-    /// Fields that are ours afterwards.
+    /// Fields that are ours afterwards, or were before.
     pub owned: Vec<FieldPath>,
     /// uid of the live object.
     pub uid: Option<String>,
@@ -88,6 +129,8 @@ pub struct PlanItem {
     pub resource_version: Option<String>,
     /// What the reviewer must know, in sentences.
     pub message: String,
+    /// Whether it is Blocked by something that may pass by itself.
+    pub passing: bool,
     /// SHA-256 of everything that is reviewed of the item.
     pub hash: String,
     /// What there is of ours, if the object is as wanted.
@@ -113,257 +156,3 @@ impl PlanItem {
             || matches!(self.operation, Operation::Remove | Operation::Deferred | Operation::Blocked)
     }
 }
-
-/// Makes the item of `draft` from its `preview`. `remembered` is the item of that name in the status.
-#[must_use]
-pub fn compose(draft: &Draft, manager: &str, preview: Preview, effect: Effect, remembered: Option<&Item>) -> PlanItem {
-    match preview {
-        Preview::Known { live, result, conflicts } => {
-            known(draft, manager, live.as_ref(), &result, &conflicts, effect, remembered)
-        }
-        Preview::Refused { remedy } => refused(draft, remedy),
-    }
-}
-
-fn refused(draft: &Draft, remedy: String) -> PlanItem {
-    let (target, desired) = match &draft.body {
-        Body::Ensure(object) => (TargetRef::of(object), object.clone()),
-        Body::Blocked { target, .. } => (target.clone().into(), Value::Null),
-    };
-    let hash = digest::sha256(
-        &json!({"target": target, "operation": Operation::Blocked, "desired": desired, "remedy": remedy}),
-    );
-    PlanItem {
-        name: draft.name.to_owned(),
-        target,
-        operation: Operation::Blocked,
-        wave: draft.wave,
-        severity: Severity::Low,
-        diff: String::new(),
-        desired,
-        sensitive: draft.sensitive.clone(),
-        conflicts: Vec::new(),
-        lost: Vec::new(),
-        effect: Effect::default(),
-        owned: Vec::new(),
-        uid: None,
-        resource_version: None,
-        message: remedy,
-        hash,
-        applied: None,
-        moved: Vec::new(),
-        rollout: Rollout::Waiting { text: "blocked".to_owned(), paused: false },
-    }
-}
-
-fn known(
-    draft: &Draft,
-    manager: &str,
-    live: Option<&Value>,
-    result: &Value,
-    conflicts: &[(String, String)],
-    effect: Effect,
-    remembered: Option<&Item>,
-) -> PlanItem {
-    let (before, after) = (live.map(diff::without_noise), diff::without_noise(result));
-    let operation = match &before {
-        None => Operation::Create,
-        Some(before) if *before == after => Operation::NoChange,
-        Some(_) => Operation::Update,
-    };
-    let changes = operation != Operation::NoChange;
-    let effect = if changes { effect } else { Effect::default() };
-
-    // What the apply will own, and what it will delete because we own it now and want it no more.
-    let mut owned = fields::applied_by(result, manager);
-    owned.extend(live.map(|live| fields::applied_by(live, manager)).unwrap_or_default());
-    owned.sort();
-    owned.dedup();
-
-    let target = TargetRef::of(result);
-    let uid = live.and_then(|live| metadata(live, "uid"));
-    let empty = Value::Object(serde_json::Map::new());
-    let live_view = fields::view(before.as_ref().unwrap_or(&empty), &owned);
-    let conflicts = if changes { conflict_list(draft, live.unwrap_or(&empty), result, conflicts) } else { Vec::new() };
-    let desired = match &draft.body {
-        Body::Ensure(object) => object.clone(),
-        Body::Blocked { .. } => Value::Null,
-    };
-    let hash = digest::sha256(&json!({
-        "target": target,
-        "uid": uid,
-        "operation": operation,
-        "desired": desired,
-        "live": live_view,
-        "conflicts": conflicts.iter().map(|conflict| (&conflict.path, &conflict.manager)).collect::<Vec<_>>(),
-        "pools": effect.pools.keys().collect::<Vec<_>>(),
-    }));
-
-    let salt = uid.clone().unwrap_or_default();
-    let shown = |object: &Value| redact::redacted(object, &draft.sensitive, &salt);
-    let applied = remembered.and_then(|item| item.applied.as_ref());
-    // A list that is ours alone holds nothing of others.
-    let ours = live.map(|live| fields::owned_alone_by(live, manager)).unwrap_or_default();
-    let ours: Vec<_> = ours.iter().map(|path| path.pointer(live.unwrap_or(&empty))).collect();
-    let lost: Vec<_> = match &before {
-        Some(before) if changes => diff::lost_entries(&shown(before), &shown(&after)),
-        _ => Vec::new(),
-    };
-    let lost = lost.into_iter().filter(|(path, _)| !ours.contains(path));
-    let lost: Vec<_> = lost.map(|(path, entry)| format!("{path}: {entry}")).collect();
-    let name = target.to_string();
-    PlanItem {
-        name: draft.name.to_owned(),
-        operation,
-        wave: draft.wave,
-        severity: severity(draft.impact, changes, &effect),
-        diff: diff::unified(&name, before.as_ref().map(shown).as_ref(), &shown(&after)),
-        desired,
-        sensitive: draft.sensitive.clone(),
-        message: message(draft, operation, &conflicts, &lost, &effect),
-        conflicts,
-        lost,
-        effect,
-        uid,
-        resource_version: live.and_then(|live| metadata(live, "resourceVersion")),
-        hash,
-        applied: live.filter(|_| !changes).and_then(|live| applied_view(live, &owned)),
-        moved: applied.map(|applied| moved(applied, live, result, &owned, &shown)).unwrap_or_default(),
-        owned,
-        target,
-        rollout: live.map_or_else(
-            || Rollout::Waiting { text: "does not exist yet".to_owned(), paused: false },
-            super::health::of,
-        ),
-    }
-}
-
-/// What is remembered of an object that was written: its fields and a digest of their values.
-#[must_use]
-pub fn applied_view(object: &Value, owned: &[FieldPath]) -> Option<Applied> {
-    let view = fields::view(object, owned);
-    Some(Applied { uid: metadata(object, "uid")?, paths: view.keys().cloned().collect(), hash: digest::sha256(&view) })
-}
-
-fn moved(
-    applied: &Applied,
-    live: Option<&Value>,
-    result: &Value,
-    owned: &[FieldPath],
-    shown: &impl Fn(&Value) -> Value,
-) -> Vec<Moved> {
-    let whole = |text: &str| vec![Moved { path: String::new(), text: text.to_owned() }];
-    let Some(live) = live else {
-        return whole("the object was deleted; the API server does not record by whom");
-    };
-    if metadata(live, "uid").as_ref() != Some(&applied.uid) {
-        return whole("the object was deleted and created again");
-    }
-    let paths: Vec<_> = applied.paths.iter().map(|path| FieldPath::parse(path)).collect();
-    if digest::sha256(&fields::view(live, &paths)) == applied.hash {
-        return Vec::new();
-    }
-    let (old, new) = (shown(live), shown(result));
-    let differing = owned.iter().chain(paths.iter().filter(|path| !owned.contains(path)));
-    let moved: Vec<_> = differing
-        .filter(|path| path.resolve(live) != path.resolve(result))
-        .map(|path| {
-            let show = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), Value::to_string);
-            let by = match fields::last_changed_by(live, path).filter(|_| path.resolve(live).is_some()) {
-                Some((manager, time)) if !time.is_empty() => format!("changed by {manager} at {time}"),
-                Some((manager, _)) => format!("changed by {manager}"),
-                None => "the API server does not record by whom".to_owned(),
-            };
-            let pointer = path.pointer(live);
-            let text =
-                format!("{pointer} is {} instead of {}, {by}", show(path.resolve(&old)), show(path.resolve(&new)));
-            Moved { path: pointer, text }
-        })
-        .collect();
-    if moved.is_empty() { whole("fields that were applied have other values now") } else { moved }
-}
-
-fn conflict_list(draft: &Draft, live: &Value, result: &Value, conflicts: &[(String, String)]) -> Vec<Conflict> {
-    let salt = metadata(live, "uid").unwrap_or_default();
-    let (live, result) =
-        (redact::redacted(live, &draft.sensitive, &salt), redact::redacted(result, &draft.sensitive, &salt));
-    let mut list: Vec<_> = conflicts
-        .iter()
-        .map(|(field, manager)| {
-            let path = fields::from_cause(field, &[&result, &live]);
-            Conflict {
-                path: path.pointer(&live),
-                manager: manager.clone(),
-                live: path.resolve(&live).filter(|value| !value.is_null()).cloned(),
-                desired: path.resolve(&result).filter(|value| !value.is_null()).cloned(),
-            }
-        })
-        .collect();
-    // The server names them in random order.
-    list.sort_by(|a, b| (&a.path, &a.manager).cmp(&(&b.path, &b.manager)));
-    list
-}
-
-fn severity(impact: Impact, changes: bool, effect: &Effect) -> Severity {
-    match impact {
-        _ if !changes => Severity::Low,
-        _ if effect.machines() > 0 => Severity::High,
-        Impact::Low | Impact::Derived => Severity::Low,
-        Impact::Medium => Severity::Medium,
-        Impact::High => Severity::High,
-    }
-}
-
-fn message(draft: &Draft, operation: Operation, conflicts: &[Conflict], lost: &[String], effect: &Effect) -> String {
-    let mut sentences = vec![match operation {
-        Operation::NoChange => format!("As wanted: {}.", draft.reason),
-        _ => format!("{}.", capitalised(&draft.reason)),
-    }];
-    for (pool, machines) in effect.pools.iter().filter(|(_, machines)| **machines > 0) {
-        sentences.push(format!("Reboots the {machines} machines of pool {pool}, one by one."));
-    }
-    sentences.extend(effect.notes.iter().cloned());
-    if !conflicts.is_empty() {
-        let mut managers: Vec<_> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
-        managers.sort_unstable();
-        managers.dedup();
-        sentences.push(format!("Takes {} fields over from {}.", conflicts.len(), managers.join(", ")));
-    }
-    if !lost.is_empty() {
-        sentences.push(format!("Entries of others are lost: {}.", lost.join("; ")));
-    }
-    sentences.extend(draft.notes.iter().map(|note| format!("{}.", capitalised(note))));
-    sentences.join(" ")
-}
-
-/// `text` as the beginning of a sentence.
-pub(super) fn capitalised(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
-}
-
-/// `text` cut at a line so that it fits `budget` bytes, with the counts if anything is missing.
-#[must_use]
-pub fn cut(text: &str, budget: usize) -> (String, Option<Truncated>) {
-    if text.len() <= budget {
-        return (text.to_owned(), None);
-    }
-    let mut end = 0;
-    let mut shown = 0;
-    for line in text.split_inclusive('\n') {
-        if end + line.len() > budget {
-            break;
-        }
-        end += line.len();
-        shown += 1;
-    }
-    let total = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
-    (text[..end].to_owned(), Some(Truncated { shown, total }))
-}
-
-fn metadata(object: &Value, key: &str) -> Option<String> {
-    object.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).map(str::to_owned)
-}
-
-#[cfg(test)]
-mod tests;

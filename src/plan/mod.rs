@@ -4,7 +4,11 @@
 
 pub mod approval;
 pub mod changes;
+pub mod check;
+pub mod compose;
 pub mod conditions;
+mod contents;
+pub mod cut;
 pub mod decide;
 pub mod decision;
 pub mod diff;
@@ -13,9 +17,16 @@ pub mod execution;
 pub mod fields;
 pub mod health;
 pub mod item;
+mod message;
+pub mod moved;
 pub mod observed;
+pub mod offline;
+mod ownership;
+mod pointer;
+pub mod quantity;
 pub mod reason;
 pub mod redact;
+pub mod size;
 pub mod status;
 mod summary;
 pub mod wire;

@@ -8,18 +8,16 @@ use super::changes::changed_inputs;
 use super::conditions::{self, Verdict};
 use super::decision::{Decision, Execution, Failure, Publication, Step};
 use super::health::Rollout;
-use super::item::{self, PlanItem};
+use super::item::PlanItem;
 use super::observed::{Observed, World};
 use super::reason::{self, condition};
 use super::summary;
 use super::wire::{SUMMARY_LIMIT, cut_text, time};
-use super::{Plan, digest, redact};
+use super::{Plan, digest, message, size};
 use crate::api::{
     Applied, HistoryEntry, Item, ItemState, Operation, Phase, PlannedSpec, VirtPlatformConfigStatus as Status,
 };
 
-/// Diffs of all items together; longer ones are cut.
-const DIFF_BUDGET: usize = 256 * 1024;
 /// Desired objects above this size are left out of the status.
 const DESIRED_LIMIT: usize = 8 * 1024;
 /// Earlier plans that are remembered.
@@ -37,6 +35,8 @@ const FIELD_LIMIT: usize = 1000;
 pub enum Written {
     /// The server took it, and answered with these values.
     Applied(Applied),
+    /// The object is gone, or our part of it.
+    Removed,
     /// The server refuses it for good.
     Refused(String),
 }
@@ -84,6 +84,7 @@ pub fn compose(
     let input_drift = input_drift(seen, &status);
     let verdict = Verdict { phase, reason, message: &text, input_drift, generation };
     status.conditions = conditions::derive(&seen.status.conditions, &verdict, now);
+    size::bound(&mut status);
     Some(status)
 }
 
@@ -155,13 +156,19 @@ fn execute(
                 item.wait_started_at = Some(time(now));
                 item.message = "Written; not in effect yet.".to_owned();
             }
+            Some(Written::Removed) => {
+                item.applied = None;
+                item.wait_started_at = Some(time(now));
+                item.message = "Removed; still in effect.".to_owned();
+            }
             Some(Written::Refused(problem)) => set_state(item, ItemState::Failed, problem, now),
             None => {}
         }
     }
     // An answer that was lost, or an object that was as wanted from the start: waiting begins now.
     if let Some(plan) = planned(seen) {
-        for item in status.items.iter_mut().filter(|item| item.state != ItemState::Pending) {
+        let begun = |item: &&mut Item| item.state != ItemState::Pending && item.operation != Operation::Remove;
+        for item in status.items.iter_mut().filter(begun) {
             if item.applied.is_none() {
                 item.applied = plan.item(&item.name).and_then(|fresh| fresh.applied.clone());
             }
@@ -204,24 +211,20 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
     status.applied_options.clone_from(&wanted.options);
     status.inputs.clone_from(&plan.basis.inputs);
     status.impact_severity = Some(plan.severity());
-    let budget = DIFF_BUDGET / plan.items.len().max(1);
     status.items = plan
         .items
         .iter()
         .map(|fresh| {
             let before = old.items.iter().find(|item| item.name == fresh.name);
-            shown(fresh, before, same, budget, now)
+            shown(fresh, before, same, now)
         })
         .collect();
     status.summary = Some(summary::figures(plan));
 }
 
 /// An item as the status shows it.
-fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, budget: usize, now: Timestamp) -> Item {
-    let (diff, truncated) = item::cut(&fresh.diff, budget);
-    let salt = fresh.uid.clone().unwrap_or_default();
-    let desired = redact::redacted(&fresh.desired, &fresh.sensitive, &salt);
-    let small = desired.is_object() && desired.to_string().len() <= DESIRED_LIMIT;
+fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) -> Item {
+    let small = fresh.shown.is_object() && fresh.shown.to_string().len() <= DESIRED_LIMIT;
     let satisfied = fresh.operation == Operation::NoChange;
     // What was said when it was finished stays true; how its pools do later is not this item's business.
     let finished = before.filter(|item| same && item.state == ItemState::Completed && satisfied);
@@ -233,7 +236,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, budget: usize, now
     let message = match (finished, &fresh.rollout) {
         (Some(item), _) => item.message.clone(),
         (None, Rollout::Done(text) | Rollout::Waiting { text, .. } | Rollout::Failed(text)) if satisfied => {
-            format!("{} {}.", fresh.message, item::capitalised(text))
+            format!("{} {}.", fresh.message, message::capitalised(text))
         }
         (None, _) => fresh.message.clone(),
     };
@@ -244,9 +247,9 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, budget: usize, now
         operation: fresh.operation,
         wave: fresh.wave,
         impact_severity: fresh.severity,
-        diff,
-        truncated,
-        desired_state: small.then_some(desired),
+        diff: fresh.diff.clone(),
+        truncated: None,
+        desired_state: small.then(|| fresh.shown.clone()),
         conflicts: fresh.conflicts.iter().take(CONFLICT_LIMIT).cloned().collect(),
         pools: fresh.effect.pools.keys().take(POOL_LIMIT).cloned().collect(),
         managed_fields: fresh.owned.iter().take(FIELD_LIMIT).map(super::fields::FieldPath::dotted).collect(),

@@ -43,6 +43,11 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, wanted: &Wa
         Phase::Completed => {
             sentences.push("Everything is as planned.".to_owned());
             sentences.push(detail.to_owned());
+            sentences.extend(
+                plan.items
+                    .iter()
+                    .flat_map(|item| item.kept.iter().map(move |kept| format!("{}: {kept}.", item.target))),
+            );
         }
         Phase::InProgress => {
             sentences.push("Everything is as planned, and not yet in effect everywhere.".to_owned());
@@ -115,5 +120,23 @@ fn in_figures(plan: &Plan) -> String {
         0 => "no machine reboots".to_owned(),
         n => format!("{n} machines reboot (pool {})", figures.pools.join(", ")),
     };
-    format!("{}; {reboots}.", counts.join(", "))
+    format!("{}; {reboots}.{}", counts.join(", "), taken(plan))
+}
+
+/// What the plan takes from others. Where the list of items is too long to show it, this still does.
+fn taken(plan: &Plan) -> String {
+    let conflicts: Vec<_> = plan.items.iter().flat_map(|item| &item.conflicts).collect();
+    let lost: usize = plan.items.iter().map(|item| item.lost.len()).sum();
+    let mut managers: Vec<_> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
+    managers.sort_unstable();
+    managers.dedup();
+    let mut text = String::new();
+    if !conflicts.is_empty() {
+        let fields = if conflicts.len() == 1 { "field" } else { "fields" };
+        text.push_str(&format!(" Takes {} {fields} over from {}.", conflicts.len(), managers.join(", ")));
+    }
+    if lost > 0 {
+        text.push_str(&format!(" {lost} entries of others are lost."));
+    }
+    text
 }

@@ -99,7 +99,10 @@ async fn a_missing_right_on_a_target_is_named_in_the_plan() {
     fixture.patch(json!({"action": "DryRun"})).await;
     let plan = fixture.wait_for(Phase::ReviewRequired).await;
     let message = &plan.items[1].message;
-    assert!(message.contains("forbids") && message.contains("cannot patch resource \"kubedeschedulers\""), "{message}");
+    assert!(message.contains("a Role in namespace openshift-kube-descheduler-operator"), "{message}");
+    let rule = "{apiGroups: [\"operator.openshift.io\"], resources: [\"kubedeschedulers\"], resourceNames: [\"cluster\"], verbs: \
+        [\"create\", \"patch\"]}";
+    assert!(message.contains(rule), "{message}");
     fixture.rest().await;
     fixture.stop_operator().await;
 }

@@ -49,15 +49,8 @@ pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, Draft
             ),
         },
     };
-    Ok(Draft {
-        name: "enable-load-aware-descheduling",
-        body,
-        impact: Impact::Medium,
-        wave: 1,
-        reason: "lets the descheduler move virtual machines away from loaded nodes".to_owned(),
-        notes,
-        sensitive: Vec::new(),
-    })
+    let reason = "lets the descheduler move virtual machines away from loaded nodes";
+    Ok(Draft { impact: Impact::Medium, wave: 1, notes, ..Draft::new("enable-load-aware-descheduling", body, reason) })
 }
 
 fn object(

@@ -125,19 +125,9 @@ impl Planner for LoadAware {
     fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
         let mut drafts = Vec::new();
         if self.enable_psi_metrics {
-            drafts.push(Draft {
-                name: "enable-psi-metrics",
-                body: Body::Ensure(render(
-                    "machine-config.yaml",
-                    include_str!("../templates/machine-config.yaml.hbs"),
-                    &(),
-                )?),
-                impact: Impact::Derived,
-                wave: 0,
-                reason: "switches on pressure stall information (psi=1) on the workers".to_owned(),
-                notes: Vec::new(),
-                sensitive: Vec::new(),
-            });
+            let object = render("machine-config.yaml", include_str!("../templates/machine-config.yaml.hbs"), &())?;
+            let reason = "switches on pressure stall information (psi=1) on the workers";
+            drafts.push(Draft::new("enable-psi-metrics", Body::Ensure(object), reason));
         }
         drafts.push(descheduler::draft(self, inputs)?);
         Ok(drafts)

@@ -35,7 +35,7 @@ fn inputs(crd: Value, live: Option<Value>, hco: Option<Value>) -> Inputs {
 fn descheduler(drafts: &[Draft]) -> &Value {
     match &drafts.last().expect("a draft").body {
         Body::Ensure(object) => object,
-        Body::Blocked { remedy, .. } => panic!("blocked: {remedy}"),
+        other @ (Body::Remove(_) | Body::Blocked { .. }) => panic!("{other:?}"),
     }
 }
 
@@ -44,7 +44,7 @@ const GA: &[&str] = &["LongLifecycle", "DevKubeVirtRelieveAndMigrate", "KubeVirt
 #[test]
 fn psi_comes_one_wave_before_the_descheduler() {
     let drafts = planner(json!({})).draft(&inputs(crd(GA, &["total", "node"]), None, Some(hco("v1", 5, 2)))).unwrap();
-    let waves: Vec<_> = drafts.iter().map(|draft| (draft.name, draft.wave)).collect();
+    let waves: Vec<_> = drafts.iter().map(|draft| (draft.name.as_str(), draft.wave)).collect();
     assert_eq!(waves, [("enable-psi-metrics", 0), ("enable-load-aware-descheduling", 1)]);
     insta::assert_yaml_snapshot!(descheduler(&drafts));
 }

@@ -21,7 +21,7 @@ pub enum Impact {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
     /// The item's name in the status, stable over releases.
-    pub name: &'static str,
+    pub name: String,
     /// What is wanted.
     pub body: Body,
     /// The impact if this item changes anything.
@@ -34,13 +34,41 @@ pub struct Draft {
     pub notes: Vec<String>,
     /// RFC 6901 pointers to values that must never be shown.
     pub sensitive: Vec<String>,
+    /// RFC 6901 pointers to resource quantities (`1Gi`, `500m`): two spellings of one amount are no change there. A last
+    /// segment `*` stands for every member. Not needed for kinds of Kubernetes itself, whose server spells them alike.
+    pub quantities: Vec<String>,
+    /// RFC 6901 pointers to fields that should not be set by anybody. An apply can't take away what others own, so the
+    /// plan says which of them stay, and who owns them.
+    pub unwanted: Vec<String>,
+}
+
+impl Draft {
+    /// A draft in the first wave, with a derived impact and nothing special about it.
+    #[must_use]
+    pub fn new(name: impl Into<String>, body: Body, reason: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            body,
+            impact: Impact::Derived,
+            wave: 0,
+            reason: reason.into(),
+            notes: Vec::new(),
+            sensitive: Vec::new(),
+            quantities: Vec::new(),
+            unwanted: Vec::new(),
+        }
+    }
 }
 
 /// What a draft wants of its object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
-    /// The object exists with these fields: complete with apiVersion, kind and name, and nothing the server sets.
+    /// The object exists with these fields: complete with apiVersion, kind and name, without nulls, and with nothing the
+    /// server sets.
     Ensure(Value),
+    /// What this configuration brought of the object is taken back: the object goes where nobody else has a part in it,
+    /// else only our fields do.
+    Remove(ObjectRef),
     /// This cluster can't have the object. The plan shows the remedy and can't be approved.
     Blocked {
         /// The object that would have been written.

@@ -35,7 +35,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn item(name: &str, wave: u32, operation: Operation) -> PlanItem {
-    let applied = Applied { uid: "u".into(), paths: vec!["/f:spec".into()], hash: "h".into() };
+    let applied = Applied { uid: "u".into(), paths: vec!["/f:spec".into()], paths_hash: None, hash: "h".into() };
     PlanItem {
         name: name.into(),
         target: TargetRef { api_version: "v1".into(), kind: "Widget".into(), name: name.into(), namespace: None },
@@ -44,9 +44,13 @@ fn item(name: &str, wave: u32, operation: Operation) -> PlanItem {
         severity: Severity::Low,
         diff: String::new(),
         desired: json!({}),
+        shown: json!({}),
         sensitive: Vec::new(),
+        quantities: Vec::new(),
         conflicts: Vec::new(),
         lost: Vec::new(),
+        kept: Vec::new(),
+        passing: false,
         effect: Effect::default(),
         owned: Vec::new(),
         uid: None,
@@ -122,7 +126,8 @@ impl World {
         let mut written = BTreeMap::new();
         if let Decision::Execute(execution) = &decision {
             for name in &execution.write {
-                let applied = Applied { uid: "u".into(), paths: vec!["/f:spec".into()], hash: "h".into() };
+                let applied =
+                    Applied { uid: "u".into(), paths: vec!["/f:spec".into()], paths_hash: None, hash: "h".into() };
                 written.insert(name.clone(), Written::Applied(applied));
             }
         }

@@ -3,10 +3,12 @@
 //! Everything that is special about such a kind stays behind [`Rollouts`].
 
 mod contents;
+mod foresight;
+mod kubelet;
 mod pool;
 mod pools;
 
-pub(super) use pools::MachineConfigPools;
+pub use pools::MachineConfigPools;
 
 use profile_sdk::{Access, Declared, Kind};
 use serde_json::Value;
@@ -22,6 +24,7 @@ const POOL: Kind = Kind {
     plural: "machineconfigpools",
 };
 const MACHINE_CONFIG: Kind = Kind { kind: "MachineConfig", plural: "machineconfigs", ..POOL };
+const KUBELET_CONFIG: Kind = Kind { kind: "KubeletConfig", plural: "kubeletconfigs", ..POOL };
 
 /// What following rollouts reads. Rendered MachineConfigs have names that nobody knows beforehand.
 pub const ROLLOUT_KINDS: &[Declared] = &[
@@ -31,7 +34,7 @@ pub const ROLLOUT_KINDS: &[Declared] = &[
 
 /// How far a written object is.
 #[derive(Debug, PartialEq)]
-pub(super) enum Standing {
+pub enum Standing {
     /// Known from what is watched.
     Known(Rollout),
     /// These objects must be read first, and given to [`Rollouts::learn`].
@@ -40,23 +43,46 @@ pub(super) enum Standing {
 
 /// How an object was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub enum Change {
     /// It is new, or unchanged: what holds its content has taken it in.
     New,
     /// It was edited, and may have lost something: what holds its content may hold the old one.
     Edited,
+    /// It is gone: of the object only its name is known, and under `pools` which pools had it.
+    Removed,
+}
+
+/// A change that is planned: the object as it is, if it exists, and as it would be, if it would.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned<'a> {
+    /// The object as it is.
+    pub live: Option<&'a Value>,
+    /// The object as it would be.
+    pub result: Option<&'a Value>,
+}
+
+/// What a planned change sets in motion.
+#[derive(Debug, PartialEq)]
+pub enum Outlook {
+    /// Known; or a sentence with the remedy if it would never take effect.
+    Known(Result<Effect, String>),
+    /// These objects must be read first, and given to [`Rollouts::study`].
+    Unread(Vec<String>),
 }
 
 /// The part of the world in which objects of one kind take effect.
-pub(super) trait Rollouts: Send + Sync {
+pub trait Rollouts: Send + Sync {
     /// The kind that tells about rollouts. Few and small objects, watched in full, so that progress costs no request.
     fn watched(&self) -> Kind;
 
-    /// The kind that [`Standing::Unread`] names objects of.
+    /// The kind that [`Standing::Unread`] and [`Outlook::Unread`] name objects of.
     fn learned(&self) -> Kind;
 
-    /// Whether `target` takes effect through these rollouts.
+    /// Whether `target` takes effect through these rollouts, so that [`Rollouts::standing`] tells how far it is.
     fn concern(&self, target: &TargetRef) -> bool;
+
+    /// Whether a change of `target` sets something in motion that [`Rollouts::outlook`] tells of.
+    fn foresee(&self, target: &TargetRef) -> bool;
 
     /// A watched object was found or has changed.
     fn saw(&self, object: &Value);
@@ -67,12 +93,11 @@ pub(super) trait Rollouts: Send + Sync {
     /// These are all watched objects.
     fn saw_all(&self, objects: &[Value]);
 
-    /// What applying `result` in place of `live` sets in motion.
-    ///
-    /// # Errors
-    ///
-    /// A sentence with the remedy if it would never take effect.
-    fn effect(&self, live: Option<&Value>, result: &Value) -> Result<Effect, String>;
+    /// What `planned` sets in motion.
+    fn outlook(&self, planned: Planned<'_>) -> Outlook;
+
+    /// Learns what `read`, one of the objects that [`Outlook::Unread`] named, says of `planned`.
+    fn study(&self, planned: Planned<'_>, name: &str, read: &Value);
 
     /// How far `object`, as it is now, is.
     fn standing(&self, object: &Value, change: Change) -> Standing;

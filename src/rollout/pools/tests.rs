@@ -135,8 +135,28 @@ fn a_paused_pool_is_paused_and_an_empty_one_reaches_no_machine() {
         ],
     );
     assert!(matches!(standing(&empty), Rollout::Waiting { paused: false, .. }));
-    assert!(pools(&empty).effect(None, &psi(&["psi=1"])).is_err(), "blocked at planning already");
-    assert!(pools(&finished()).effect(None, &json!({"metadata": {"labels": {"role": "infra"}}})).is_err());
+    let planned = psi(&["psi=1"]);
+    let outlook = pools(&empty).outlook(Planned { live: None, result: Some(&planned) });
+    assert!(matches!(outlook, Outlook::Known(Err(_))), "blocked at planning already");
+}
+
+#[test]
+fn what_is_removed_is_gone_when_no_pool_of_it_lists_it_and_all_are_done() {
+    let gone = json!({"metadata": {"name": "psi"}, "pools": ["worker", "deleted"]});
+    let standing = |pool: &Value| match pools(pool).standing(&gone, Change::Removed) {
+        Standing::Known(rollout) => rollout,
+        Standing::Unread(names) => panic!("{names:?} unread"),
+    };
+    assert!(
+        matches!(standing(&finished()), Rollout::Waiting { text, .. } if text.contains("has not rendered without it"))
+    );
+    let rendered = with(finished(), &[("/spec/configuration/source", json!([{"name": "base"}]))]);
+    let rolling = with(
+        rendered.clone(),
+        &[("/status/configuration/name", json!(OLD)), ("/status/updatedMachineCount", json!(1))],
+    );
+    assert!(matches!(standing(&rolling), Rollout::Waiting { text, .. } if text.contains("1 of 3")));
+    assert!(matches!(standing(&rendered), Rollout::Done(_)));
 }
 
 #[test]

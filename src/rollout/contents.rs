@@ -50,6 +50,18 @@ impl Parts {
         parts
     }
 
+    /// The kernel arguments among them.
+    pub(super) fn arguments(&self) -> impl Iterator<Item = String> {
+        let entries = self.appended.keys().filter_map(|entry| entry.strip_prefix("/spec/kernelArguments "));
+        entries.filter_map(|argument| serde_json::from_str(argument).ok())
+    }
+
+    /// Whether a file or unit of that name is among them.
+    pub(super) fn names(&self, entry: &str) -> bool {
+        let ending = format!(" {:?}", Some(Value::from(entry)));
+        self.named.iter().any(|named| named.ends_with(&ending))
+    }
+
     /// What rendering all of `sources` together brings.
     pub(super) fn sum<'a>(sources: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();
@@ -63,18 +75,79 @@ impl Parts {
     }
 }
 
-/// Whether replacing `before` by `after` changes what a pool that already has `before` renders. `None` for `before` is a
-/// new object. `rendered` is what the pool has now, where it is known.
-pub(super) fn would_change(before: Option<&Value>, after: &Value, rendered: Option<&Value>) -> bool {
-    let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
-    let empty = Value::Object(serde_json::Map::new());
-    let (old, new) = (before.map_or(empty, spec), spec(after));
-    if old == new {
-        return false;
+/// How an object that is planned differs from what a pool has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Differences {
+    /// Kernel arguments or extensions are not the same ones in the same order. They are appended, duplicates included, so
+    /// another one is another content.
+    pub(super) appended: bool,
+    /// Another kernel type, or FIPS.
+    pub(super) scalars: bool,
+    /// Files and units that go.
+    pub(super) removed: Vec<String>,
+    /// Files and units that the pool has not, or has otherwise.
+    pub(super) entries: Vec<String>,
+    /// Kernel arguments that the object brings newly.
+    pub(super) new_arguments: Vec<String>,
+    /// Kernel arguments that the pool has from other objects.
+    pub(super) other_arguments: Vec<String>,
+    /// Of the entries, those that the pool has otherwise, from other objects.
+    pub(super) replaced: Vec<String>,
+}
+
+impl Differences {
+    /// Between `before` (`None` if it is new) and `after` (`None` if it goes), on a pool that has `rendered`.
+    pub(super) fn of(before: Option<&Value>, after: Option<&Value>, rendered: &Value) -> Self {
+        let nothing = Value::Null;
+        let (before, after) = (before.unwrap_or(&nothing), after.unwrap_or(&nothing));
+        let mut found = Self::default();
+        if before.get("spec") == after.get("spec") {
+            return found;
+        }
+        found.appended =
+            ["/spec/kernelArguments", "/spec/extensions"].iter().any(|path| list(before, path) != list(after, path));
+        found.scalars =
+            ["/spec/fips", "/spec/kernelType"].iter().any(|path| before.pointer(path) != after.pointer(path));
+        for (path, key) in CONFIG_LISTS {
+            let identity = |entry: &Value| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let named = |object: &'_ Value, name: &str| -> Option<Value> {
+                list(object, path).iter().find(|other| identity(other) == name).cloned()
+            };
+            for entry in list(after, path) {
+                let name = identity(entry);
+                match named(rendered, &name) {
+                    Some(present) if covers(&present, entry) => {}
+                    Some(present) => {
+                        if named(before, &name).is_none_or(|ours| !covers(&present, &ours)) {
+                            found.replaced.push(name.clone());
+                        }
+                        found.entries.push(name);
+                    }
+                    None => found.entries.push(name),
+                }
+            }
+            let gone = list(before, path).iter().filter(|entry| named(after, &identity(entry)).is_none());
+            found.removed.extend(gone.map(identity));
+        }
+        let arguments = |object: &Value| list(object, "/spec/kernelArguments").to_vec();
+        found.new_arguments = texts(without(arguments(after), &arguments(before)));
+        found.other_arguments = texts(without(arguments(rendered), &arguments(before)));
+        found
     }
-    // Kernel arguments and extensions are appended, duplicates included: another one is another content.
-    let appended = ["/kernelArguments", "/extensions"].iter().any(|path| list(&old, path) != list(&new, path));
-    appended || rendered.is_none_or(|rendered| !holds(rendered, after))
+}
+
+/// `all` without one occurrence of each of `some`.
+fn without(mut all: Vec<Value>, some: &[Value]) -> Vec<Value> {
+    for entry in some {
+        if let Some(index) = all.iter().position(|other| other == entry) {
+            all.remove(index);
+        }
+    }
+    all
+}
+
+fn texts(values: Vec<Value>) -> Vec<String> {
+    values.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
@@ -140,16 +213,29 @@ mod tests {
         assert!(!holds(&file("data:,1", json!({})), &file("data:,2", json!({}))));
     }
 
+    /// defect D40
     #[test]
     fn a_kernel_argument_that_is_there_already_is_another_content_all_the_same() {
-        assert!(would_change(None, &kargs(&["psi=1"]), Some(&kargs(&["psi=1"]))));
-        assert!(!would_change(Some(&kargs(&["psi=1"])), &kargs(&["psi=1"]), None));
+        let found = Differences::of(None, Some(&kargs(&["psi=1"])), &kargs(&["a", "psi=1"]));
+        assert!(found.appended);
+        assert_eq!(
+            (found.new_arguments, found.other_arguments),
+            (vec!["psi=1".into()], vec!["a".into(), "psi=1".into()])
+        );
+        let same = Some(&kargs(&["psi=1"])).cloned();
+        assert_eq!(Differences::of(same.as_ref(), same.as_ref(), &kargs(&["psi=1"])), Differences::default());
     }
 
     #[test]
     fn a_file_that_is_there_byte_for_byte_changes_nothing() {
-        let object = json!({"spec": {"config": {"storage": {"files": [{"path": "/a", "mode": 1}]}}}});
-        assert!(!would_change(None, &object, Some(&object)));
-        assert!(would_change(None, &object, Some(&json!({"spec": {}}))));
+        let file = |mode: u32| json!({"spec": {"config": {"storage": {"files": [{"path": "/a", "mode": mode}]}}}});
+        assert!(Differences::of(None, Some(&file(1)), &file(1)).entries.is_empty());
+        let found = Differences::of(None, Some(&file(1)), &json!({"spec": {}}));
+        assert_eq!((found.entries, found.replaced), (vec!["/a".to_owned()], vec![]));
+        let found = Differences::of(None, Some(&file(1)), &file(2));
+        assert_eq!((found.entries, found.replaced), (vec!["/a".to_owned()], vec!["/a".to_owned()]));
+        let found = Differences::of(Some(&file(2)), Some(&file(1)), &file(2));
+        assert_eq!((found.entries, found.replaced), (vec!["/a".to_owned()], vec![]), "our own of before");
+        assert_eq!(Differences::of(Some(&file(1)), None, &file(1)).removed, ["/a"]);
     }
 }

@@ -9,16 +9,17 @@ use profile_sdk::Kind;
 use serde_json::Value;
 
 use super::contents::{self, Parts};
-use super::pool::Pool;
-use super::{Change, MACHINE_CONFIG, POOL, Rollouts, Standing};
+use super::foresight::{self, Studies};
+use super::kubelet;
+use super::pool::{Pool, labels};
+use super::{Change, MACHINE_CONFIG, Outlook, POOL, Planned, Rollouts, Standing};
 use crate::api::TargetRef;
 use crate::plan::digest;
 use crate::plan::health::Rollout;
-use crate::plan::item::Effect;
 
 /// The pools of the cluster, and what was learned of their rendered configurations.
 #[derive(Default)]
-pub(in crate::controller) struct MachineConfigPools {
+pub struct MachineConfigPools {
     state: Mutex<State>,
 }
 
@@ -31,6 +32,8 @@ struct State {
     rendered: BTreeMap<String, Parts>,
     /// What its sources brought when they were read after it, by its name and theirs.
     sources: BTreeMap<(String, String), Parts>,
+    /// What was read for plans.
+    studies: Studies,
 }
 
 impl MachineConfigPools {
@@ -66,43 +69,28 @@ impl Rollouts for MachineConfigPools {
         self.state().pools = pools.map(|pool| (pool.name.clone(), pool)).collect();
     }
 
-    fn effect(&self, live: Option<&Value>, result: &Value) -> Result<Effect, String> {
+    fn foresee(&self, target: &TargetRef) -> bool {
+        self.concern(target) || kubelet::is(target)
+    }
+
+    fn outlook(&self, planned: Planned<'_>) -> Outlook {
         let state = self.state();
-        let selecting = state.selecting(result);
-        if selecting.is_empty() {
-            return Err(format!(
-                "no MachineConfigPool selects a MachineConfig with the labels {}: create the pool, or correct its machineConfigSelector",
-                Value::from_iter(labels(result))
-            ));
+        match planned.result.or(planned.live) {
+            Some(object) if kubelet::is(&TargetRef::of(object)) => kubelet::outlook(&state.pools, planned),
+            _ => foresight::outlook(&state.pools, &state.studies, planned),
         }
-        if selecting.iter().all(|pool| pool.machines == 0) {
-            let names: Vec<_> = selecting.iter().map(|pool| pool.name.as_str()).collect();
-            return Err(format!(
-                "MachineConfigPool {} has no machines, so the setting would reach none: aim at master where masters run the workloads",
-                names.join(", ")
-            ));
-        }
-        let mut effect = Effect::default();
-        if !contents::would_change(live, result, None) {
-            return Ok(effect);
-        }
-        for pool in selecting {
-            effect.pools.insert(pool.name.clone(), pool.machines);
-            if pool.paused {
-                effect.notes.push(format!(
-                    "MachineConfigPool {} is paused: nothing happens on it until it is unpaused.",
-                    pool.name
-                ));
-            }
-            if let Some(message) = pool.holds("Degraded") {
-                effect.notes.push(format!("MachineConfigPool {} is degraded already: {message}.", pool.name));
-            }
-        }
-        Ok(effect)
+    }
+
+    fn study(&self, planned: Planned<'_>, name: &str, read: &Value) {
+        let state = &mut *self.state();
+        state.studies.learn(&state.pools, planned, name, read);
     }
 
     fn standing(&self, object: &Value, change: Change) -> Standing {
         let state = self.state();
+        if change == Change::Removed {
+            return state.without(object);
+        }
         let content = content(object);
         let selecting = state.selecting(object);
         if selecting.is_empty() {
@@ -152,7 +140,9 @@ impl Rollouts for MachineConfigPools {
     fn fingerprint(&self, object: &Value, rolling: bool) -> String {
         let state = self.state();
         let pools = state.selecting(object);
-        pools.iter().map(|pool| if rolling { pool.rolling() } else { pool.resting() }).collect::<Vec<_>>().join("\n")
+        let kubelet = state.pools.values().filter(|pool| kubelet::selects(object, pool));
+        let pools = pools.into_iter().chain(kubelet);
+        pools.map(|pool| if rolling { pool.rolling() } else { pool.resting() }).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -174,7 +164,7 @@ impl State {
             return false;
         }
         match change {
-            Change::New => true,
+            Change::New | Change::Removed => true,
             Change::Edited => {
                 let own = Parts::of(object);
                 let others = pool.sources.iter().filter(|source| source.as_str() != name);
@@ -182,6 +172,20 @@ impl State {
                 self.rendered.get(&pool.wanted) == Some(&Parts::sum(others.chain([&own])))
             }
         }
+    }
+
+    /// How far pools are without `object`: first none of them may list it any more.
+    fn without(&self, object: &Value) -> Standing {
+        let names = object.get("pools").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        for pool in names.filter_map(|name| self.pools.get(name)) {
+            if pool.sources.contains(name(object)) {
+                return waiting(format!("MachineConfigPool {} has not rendered without it yet", pool.name), false);
+            }
+            if let Some((text, paused)) = unfinished(pool, true) {
+                return waiting(text, paused);
+            }
+        }
+        Standing::Known(Rollout::Done("no machine has it any more".to_owned()))
     }
 
     fn selecting(&self, object: &Value) -> Vec<&Pool> {
@@ -234,11 +238,6 @@ fn content(object: &Value) -> String {
 
 fn name(object: &Value) -> &str {
     object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
-}
-
-fn labels(object: &Value) -> BTreeMap<String, String> {
-    let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
-    labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Pool {
     pub(super) name: String,
+    labels: BTreeMap<String, String>,
     selector: Option<Selector>,
     pub(super) paused: bool,
     pub(super) generation: i64,
@@ -35,11 +36,10 @@ impl Pool {
         let count = |path: &str| u32::try_from(number(path)).unwrap_or_default();
         let list = |path: &str| object.pointer(path).and_then(Value::as_array).into_iter().flatten();
         let member = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let selector: Option<LabelSelector> =
-            object.pointer("/spec/machineConfigSelector").and_then(|found| serde_json::from_value(found.clone()).ok());
         Self {
             name: text("/metadata/name"),
-            selector: selector.and_then(|selector| selector.try_into().ok()),
+            labels: labels(object),
+            selector: selector(object, "/spec/machineConfigSelector"),
             paused: object.pointer("/spec/paused").and_then(Value::as_bool).unwrap_or_default(),
             generation: number("/metadata/generation"),
             observed_generation: number("/status/observedGeneration"),
@@ -62,6 +62,11 @@ impl Pool {
         self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
     }
 
+    /// Whether `object`, by its own selector at `path`, is meant for this pool.
+    pub(super) fn is_selected_by(&self, object: &Value, path: &str) -> bool {
+        selector(object, path).is_some_and(|selector| selector.matches(&self.labels))
+    }
+
     /// The message of the condition, if it is True.
     pub(super) fn holds(&self, condition: &str) -> Option<&str> {
         self.conditions.get(condition).filter(|(holds, _)| *holds).map(|(_, message)| message.as_str())
@@ -69,8 +74,8 @@ impl Pool {
 
     /// What a plan depends on.
     pub(super) fn resting(&self) -> String {
-        let Self { name, paused, wanted, machines, .. } = self;
-        format!("{name} {paused} {wanted} {machines} {}", self.holds("Degraded").is_some())
+        let Self { name, labels, paused, wanted, machines, .. } = self;
+        format!("{name} {labels:?} {paused} {wanted} {machines} {}", self.holds("Degraded").is_some())
     }
 
     /// What progress depends on.
@@ -82,4 +87,15 @@ impl Pool {
             self.conditions
         )
     }
+}
+
+fn selector(object: &Value, path: &str) -> Option<Selector> {
+    let found: LabelSelector = serde_json::from_value(object.pointer(path)?.clone()).ok()?;
+    found.try_into().ok()
+}
+
+/// The labels of `object`.
+pub(super) fn labels(object: &Value) -> BTreeMap<String, String> {
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }

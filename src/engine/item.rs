@@ -1,0 +1,295 @@
+//! One item: what the server says of a draft, and what that sets in motion.
+
+use std::collections::BTreeMap;
+
+use profile_sdk::{Access, Body, Draft};
+use serde_json::{Value, json};
+
+use super::remedy::{self, About};
+use super::{Engine, EngineError, Task, manager, order};
+use crate::api::{Item, Operation, TargetRef};
+use crate::cluster::{ApplyMode, ClusterError, Precondition, Previewed, Served};
+use crate::plan::compose::{compose, target};
+use crate::plan::item::{Effect, PlanItem, Preview};
+use crate::plan::quantity::keep_spelling;
+use crate::plan::{check, diff, fields, redact};
+use crate::rollout::{Outlook, Planned};
+
+/// How often a preview is made again because its object moved between two requests.
+const RACES: usize = 3;
+
+/// A preview that did not come about: the item is blocked, or the whole plan must be made again.
+enum Obstacle {
+    Blocks(Preview),
+    Fails(EngineError),
+}
+
+impl From<EngineError> for Obstacle {
+    fn from(error: EngineError) -> Self {
+        Self::Fails(error)
+    }
+}
+
+/// A draft, its object, and where that is served.
+struct Subject<'a> {
+    draft: &'a Draft,
+    target: TargetRef,
+    kind: Served,
+    manager: String,
+    secretive: bool,
+    remembered: Option<&'a Item>,
+}
+
+impl Subject<'_> {
+    fn namespace(&self) -> Option<&str> {
+        self.target.namespace.as_deref()
+    }
+}
+
+impl Engine<'_> {
+    /// Plans one draft; `known` are the items that were planned before it.
+    pub(super) async fn item(
+        &self,
+        task: Task<'_>,
+        draft: &Draft,
+        known: &BTreeMap<String, PlanItem>,
+    ) -> Result<PlanItem, EngineError> {
+        let remembered = task.remembered.iter().find(|item| item.name == draft.name);
+        let (preview, effect) = match self.previewed(task, draft, known, remembered).await {
+            Ok(found) => found,
+            Err(Obstacle::Blocks(preview)) => (preview, Effect::default()),
+            Err(Obstacle::Fails(error)) => return Err(error),
+        };
+        Ok(compose(draft, &manager(task.profile), preview, effect, remembered))
+    }
+
+    async fn previewed(
+        &self,
+        task: Task<'_>,
+        draft: &Draft,
+        known: &BTreeMap<String, PlanItem>,
+        remembered: Option<&Item>,
+    ) -> Result<(Preview, Effect), Obstacle> {
+        let blocked = |remedy: String| Err(Obstacle::Blocks(Preview::refused(remedy)));
+        if let Body::Blocked { remedy, .. } = &draft.body {
+            return blocked(remedy.clone());
+        }
+        if let Some(problem) = check::one(draft, task.drafts) {
+            return blocked(problem);
+        }
+        let target = target(draft);
+        if let Some(needed) = order::needed(draft, task.drafts)
+            && let Body::Ensure(desired) = &draft.body
+            && let Some(provider) = known.get(&needed.draft.name)
+            && matches!(provider.operation, Operation::Create | Operation::Deferred)
+        {
+            if !needed.is_earlier {
+                return blocked(format!(
+                    "{} comes only with the later item {}. Report this to the profile's owners",
+                    needed.what, needed.draft.name
+                ));
+            }
+            let preview = Preview::Deferred { desired: desired.clone(), after: needed.draft.name.clone() };
+            return Ok((preview, Effect::default()));
+        }
+        let named = json!({"apiVersion": target.api_version, "kind": target.kind});
+        let kind = match self.cluster.resolve_object(&named).await {
+            Ok(Some(kind)) => kind,
+            Ok(None) => return blocked(remedy::not_served(&target)),
+            Err(source) => return Err(EngineError::Preview { object: target.to_string(), source }.into()),
+        };
+        if kind.namespaced != target.namespace.is_some() {
+            return blocked(remedy::wrong_scope(&target, kind.namespaced));
+        }
+        let secretive = !draft.sensitive.is_empty() || redact::is_secret(&named);
+        let subject = Subject { draft, target, kind, manager: manager(task.profile), secretive, remembered };
+        let preview = match &draft.body {
+            Body::Remove(_) => self.removal(&subject).await?,
+            Body::Ensure(desired) => self.application(task, &subject, desired).await?,
+            Body::Blocked { remedy, .. } => Preview::refused(remedy.clone()),
+        };
+        let planned = match &preview {
+            Preview::Known { live, result, .. } => Planned { live: live.as_ref(), result: Some(result) },
+            Preview::Removal { live, result, .. } => Planned { live: live.as_ref(), result: result.as_ref() },
+            Preview::Approximate { .. } | Preview::Deferred { .. } | Preview::Refused { .. } => {
+                return Ok((preview, Effect::default()));
+            }
+        };
+        let effect = self.effect(&subject, planned).await?;
+        Ok((preview, effect))
+    }
+
+    /// What applying `desired` would do.
+    async fn application(&self, task: Task<'_>, subject: &Subject<'_>, desired: &Value) -> Result<Preview, Obstacle> {
+        let blocked = |remedy: String| Err(Obstacle::Blocks(Preview::refused(remedy)));
+        let target = &subject.target;
+        let mut races = 0;
+        loop {
+            let live = self.live(subject).await?;
+            match &live {
+                Some(live) if live.pointer("/metadata/deletionTimestamp").is_some() => {
+                    let remedy = remedy::being_deleted(target, live);
+                    return Err(Obstacle::Blocks(Preview::Refused { remedy, passing: true }));
+                }
+                None if !may_create(task, target) => {
+                    return blocked(format!(
+                        "{target} does not exist, and creating it would install something: create it first"
+                    ));
+                }
+                Some(_) | None => {}
+            }
+            let nothing = Value::Null;
+            let desired = keep_spelling(desired, live.as_ref().unwrap_or(&nothing), &subject.draft.quantities);
+            let attempt = self.cluster.preview(&subject.kind, &desired, live.as_ref(), &subject.manager).await;
+            let Previewed { result, conflicts } = match attempt {
+                Ok(previewed) => previewed,
+                Err(ClusterError::Moved) if races < RACES => {
+                    races += 1;
+                    self.forget(&subject.kind, subject.namespace(), &target.name);
+                    continue;
+                }
+                Err(error) => return Err(self.obstacle(subject, error).await),
+            };
+            let size = result.to_string().len();
+            if size > check::OBJECT_LIMIT {
+                return blocked(check::too_large(size));
+            }
+            if let Some(remedy) = remedy::other_configuration(&conflicts, &subject.manager, &result) {
+                return blocked(remedy);
+            }
+            return Ok(Preview::Known { desired, live, result, conflicts });
+        }
+    }
+
+    /// What taking back our part would do: the object goes where nobody else has one.
+    async fn removal(&self, subject: &Subject<'_>) -> Result<Preview, Obstacle> {
+        let Some(live) = self.live(subject).await? else {
+            return Ok(Preview::Removal { live: None, result: None, stays_for: Vec::new() });
+        };
+        if live.pointer("/metadata/deletionTimestamp").is_some() {
+            return Ok(Preview::Removal { live: Some(live), result: None, stays_for: Vec::new() });
+        }
+        let others: Vec<String> = fields::sharers(&live, &subject.manager).into_iter().map(str::to_owned).collect();
+        if fields::applied_by(&live, &subject.manager).is_empty() {
+            // It was ours once, and is no more: left alone. It never was: a fault of the draft.
+            let ours_once = subject.remembered.is_some_and(|item| item.applied.is_some());
+            if ours_once {
+                return Ok(Preview::Removal { result: Some(live.clone()), live: Some(live), stays_for: others });
+            }
+            let owners = if others.is_empty() { "somebody else".to_owned() } else { others.join(", ") };
+            let remedy = format!("{} is not ours to remove: all of it belongs to {owners}", subject.target);
+            return Err(Obstacle::Blocks(Preview::refused(remedy)));
+        }
+        let text = |key: &str| live.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default();
+        let (uid, version) = (text("uid").to_owned(), text("resourceVersion").to_owned());
+        let attempt = if others.is_empty() {
+            let place = (subject.namespace(), subject.target.name.as_str());
+            self.cluster.remove(&subject.kind, place, &uid, &version, true).await.map(|()| None)
+        } else {
+            let precondition = Precondition::Exactly { uid, resource_version: version };
+            let nothing = subject.target.empty();
+            let mode = ApplyMode::ForcedDryRun;
+            self.cluster.apply(&subject.kind, &nothing, &subject.manager, mode, &precondition).await.map(Some)
+        };
+        match attempt {
+            Ok(result) => Ok(Preview::Removal { live: Some(live), result, stays_for: others }),
+            Err(error) => Err(self.obstacle(subject, error).await),
+        }
+    }
+
+    /// The object as it is. That it can't be read blocks its item and no other.
+    async fn live(&self, subject: &Subject<'_>) -> Result<Option<Value>, Obstacle> {
+        match self.get(&subject.kind, subject.namespace(), &subject.target.name).await {
+            Ok(live) => Ok(live),
+            Err(error @ ClusterError::Transient { .. }) => {
+                Err(EngineError::Object { object: subject.target.to_string(), source: error }.into())
+            }
+            Err(error) => Err(self.obstacle(subject, error).await),
+        }
+    }
+
+    /// What `planned` does beyond its object.
+    async fn effect(&self, subject: &Subject<'_>, planned: Planned<'_>) -> Result<Effect, Obstacle> {
+        // What changes nothing has no effect, and needs no pool.
+        if planned.live.map(diff::without_noise) == planned.result.map(diff::without_noise)
+            || !self.rollouts.foresee(&subject.target)
+        {
+            return Ok(Effect::default());
+        }
+        loop {
+            let unread = match self.rollouts.outlook(planned) {
+                Outlook::Known(Ok(effect)) => return Ok(effect),
+                Outlook::Known(Err(remedy)) => return Err(Obstacle::Blocks(Preview::refused(remedy))),
+                Outlook::Unread(unread) => unread,
+            };
+            for name in unread {
+                self.study(subject, planned, &name).await?;
+            }
+        }
+    }
+
+    async fn study(&self, subject: &Subject<'_>, planned: Planned<'_>, name: &str) -> Result<(), Obstacle> {
+        let kind = self.rollouts.learned();
+        let object = format!("{} {name}", kind.kind);
+        let fails = |source| Obstacle::Fails(EngineError::Object { object: object.clone(), source });
+        // The semaphore is never closed; without a permit the read is only one more at a time.
+        let _permit = self.large.acquire().await.ok();
+        let Some(served) = self.cluster.resolve(&kind).await.map_err(fails)? else {
+            return Err(EngineError::Rendered { object }.into());
+        };
+        match self.cluster.get(&served, None, name).await {
+            Ok(Some(read)) => {
+                self.rollouts.study(planned, name, &read);
+                Ok(())
+            }
+            Ok(None) => Err(EngineError::Rendered { object }.into()),
+            Err(ClusterError::Refused(refusal)) => {
+                let remedy = format!("{} can't be judged, since {object} can't be read: {refusal}", subject.target);
+                Err(Obstacle::Blocks(Preview::refused(remedy)))
+            }
+            Err(source) => Err(fails(source)),
+        }
+    }
+
+    /// What an answer of the server means for the item.
+    async fn obstacle(&self, subject: &Subject<'_>, error: ClusterError) -> Obstacle {
+        let Subject { target, kind, secretive, .. } = subject;
+        let refused = |remedy: String| Obstacle::Blocks(Preview::refused(remedy));
+        match error {
+            ClusterError::NotServed => refused(remedy::not_served(target)),
+            ClusterError::NotFound { namespace_missing: true, .. } => refused(remedy::no_namespace(target)),
+            ClusterError::NotFound { message, .. } => refused(message),
+            ClusterError::Webhook { message } => {
+                Obstacle::Blocks(Preview::Refused { remedy: remedy::webhook(&message), passing: true })
+            }
+            ClusterError::Refused(refusal) if refusal.is_missing_right() => {
+                let exists = self.has_found(&kind.subject(subject.namespace(), &target.name));
+                let verbs: &[&str] = match &subject.draft.body {
+                    Body::Remove(_) => &["get", "patch", "delete"],
+                    Body::Ensure(_) | Body::Blocked { .. } if exists => &["get", "patch"],
+                    Body::Ensure(_) | Body::Blocked { .. } => &["get", "create", "patch"],
+                };
+                let name = target.name.as_str();
+                let mut missing = Vec::new();
+                for verb in verbs.iter().copied() {
+                    if let Ok(false) = self.cluster.is_allowed(kind, subject.namespace(), name, verb).await {
+                        missing.push(verb);
+                    }
+                }
+                refused(remedy::missing_right(target, kind, &missing, &refusal))
+            }
+            ClusterError::Refused(refusal) => refused(remedy::of(&refusal, &About { target, secretive: *secretive })),
+            source @ (ClusterError::Transient { .. } | ClusterError::Conflicts(_) | ClusterError::Moved) => {
+                Obstacle::Fails(EngineError::Preview { object: target.to_string(), source })
+            }
+        }
+    }
+}
+
+/// Whether the profile creates objects of this kind, and does not only change those that are there.
+fn may_create(task: Task<'_>, target: &TargetRef) -> bool {
+    let group = target.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    let declared =
+        task.kinds.iter().find(|declared| (declared.kind.group, declared.kind.kind) == (group, target.kind.as_str()));
+    declared.is_none_or(|declared| declared.access == Access::Write)
+}

@@ -1,0 +1,185 @@
+//! Plans, from drafts and a cluster: the one way in. Usable without the operator; from recorded objects, without a cluster,
+//! there is [`crate::plan::offline`].
+//!
+//! Reads and dry runs only: nothing here is stored on any server. What the server answers is put together by
+//! [`crate::plan::compose`], which is pure.
+
+mod item;
+mod order;
+mod remedy;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use profile_sdk::{Declared, Draft};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::api::{FIELD_MANAGER, Item};
+use crate::cluster::{Cluster, ClusterError, Served, Subject};
+use crate::plan::item::PlanItem;
+use crate::plan::{Basis, Plan, check};
+use crate::rollout::Rollouts;
+
+/// Requests that one plan has under way at a time.
+pub const CONCURRENCY: usize = 8;
+/// Rendered configurations that are in memory at a time: each has hundreds of kilobytes.
+const LARGE_READS: usize = 2;
+
+/// A plan could not be made now; made again it may be.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No plan can be made of the drafts at all.
+    #[error("{0}")]
+    Drafts(String),
+    /// An object could not be read.
+    #[error("reading {object} failed: {source}")]
+    Object {
+        /// The object, with its kind.
+        object: String,
+        /// Why.
+        source: ClusterError,
+    },
+    /// A pool names a rendered configuration that can't be found.
+    #[error("{object} does not exist, although it is what machines should have")]
+    Rendered {
+        /// The rendered configuration.
+        object: String,
+    },
+    /// A change could not be previewed.
+    #[error("previewing {object} failed: {source}")]
+    Preview {
+        /// The object, with its kind.
+        object: String,
+        /// Why.
+        source: ClusterError,
+    },
+}
+
+impl EngineError {
+    /// A word for logs.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Drafts(_) => "InvalidDrafts",
+            Self::Rendered { .. } => "NotFound",
+            Self::Object { source, .. } | Self::Preview { source, .. } => source.reason(),
+        }
+    }
+
+    /// Whether something moved while it was looked at: worth another look at once.
+    #[must_use]
+    pub fn is_race(&self) -> bool {
+        match self {
+            Self::Object { source, .. } | Self::Preview { source, .. } => matches!(source, ClusterError::Moved),
+            Self::Drafts(_) | Self::Rendered { .. } => false,
+        }
+    }
+}
+
+/// The field manager of a profile's objects. One for each: with a shared one, the second configuration's apply would
+/// remove the first one's fields.
+#[must_use]
+pub fn manager(profile: &str) -> String {
+    format!("{FIELD_MANAGER}/{profile}")
+}
+
+/// What is to be planned.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// The profile, which is also the name of the configuration.
+    pub profile: &'a str,
+    /// The kinds that the profile declares: what it may create.
+    pub kinds: &'a [Declared],
+    /// What it wants.
+    pub drafts: &'a [Draft],
+    /// The items of the plan before, as the status has them.
+    pub remembered: &'a [Item],
+}
+
+/// Told of each object that is read, with its version or `None` if it does not exist.
+pub type Seen<'a> = dyn Fn(Subject, Option<String>) + Send + Sync + 'a;
+
+/// Makes one plan. Nothing is read twice.
+pub struct Engine<'a> {
+    cluster: &'a Cluster,
+    rollouts: &'a dyn Rollouts,
+    seen: &'a Seen<'a>,
+    read: Mutex<BTreeMap<Subject, Option<Value>>>,
+    large: Semaphore,
+}
+
+impl<'a> Engine<'a> {
+    /// An engine for one plan on `cluster`, whose pools `rollouts` knows.
+    #[must_use]
+    pub fn new(cluster: &'a Cluster, rollouts: &'a dyn Rollouts, seen: &'a Seen<'a>) -> Self {
+        Self { cluster, rollouts, seen, read: Mutex::default(), large: Semaphore::new(LARGE_READS) }
+    }
+
+    /// The plan of `task`. One item that can't be written is Blocked, and hides no other.
+    ///
+    /// # Errors
+    ///
+    /// If no plan can be made of the drafts, or the server does not answer.
+    pub async fn plan(&self, basis: Basis, task: Task<'_>) -> Result<Plan, EngineError> {
+        check::all(task.drafts, &basis.inputs).map_err(EngineError::Drafts)?;
+        Ok(Plan::new(basis, self.items(task, BTreeMap::new()).await?))
+    }
+
+    /// The items of `task`, in its order; those in `known` are taken as they are.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer.
+    pub async fn items(
+        &self,
+        task: Task<'_>,
+        mut known: BTreeMap<String, PlanItem>,
+    ) -> Result<Vec<PlanItem>, EngineError> {
+        // What brings namespaces and kinds first: whether the others can be previewed depends on it.
+        let providers: BTreeSet<&str> = order::providers(task.drafts);
+        for provides in [true, false] {
+            let now = task.drafts.iter().filter(|draft| providers.contains(draft.name.as_str()) == provides);
+            let now: Vec<_> = now.filter(|draft| !known.contains_key(&draft.name)).collect();
+            let planned: Vec<PlanItem> = {
+                let items: Vec<_> = now.into_iter().map(|draft| self.item(task, draft, &known)).collect();
+                stream::iter(items).buffered(CONCURRENCY).try_collect().await?
+            };
+            known.extend(planned.into_iter().map(|item| (item.name.clone(), item)));
+        }
+        Ok(task.drafts.iter().filter_map(|draft| known.remove(&draft.name)).collect())
+    }
+
+    /// Reads an object, once in this plan.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::get`].
+    pub async fn get(&self, kind: &Served, namespace: Option<&str>, name: &str) -> Result<Option<Value>, ClusterError> {
+        let subject = kind.subject(namespace, name);
+        if let Some(read) = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(&subject) {
+            return Ok(read.clone());
+        }
+        let object = self.cluster.get(kind, namespace, name).await?;
+        (self.seen)(subject.clone(), object.as_ref().and_then(version));
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(subject, object.clone());
+        Ok(object)
+    }
+
+    /// Whether this plan has read that object, and it exists.
+    fn has_found(&self, subject: &Subject) -> bool {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).get(subject).is_some_and(Option::is_some)
+    }
+
+    /// What was read of that object is out of date.
+    fn forget(&self, kind: &Served, namespace: Option<&str>, name: &str) {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).remove(&kind.subject(namespace, name));
+    }
+}
+
+/// The version of `object`.
+#[must_use]
+pub fn version(object: &Value) -> Option<String> {
+    object.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(str::to_owned)
+}

@@ -1,0 +1,365 @@
+//! From what the server said of a draft to the item that a person reviews.
+
+use profile_sdk::{Body, Draft, Impact};
+use serde_json::{Value, json};
+
+use super::fields::{self, FieldPath, Paths};
+use super::health::{self, Rollout};
+use super::item::{Effect, PlanItem, Preview};
+use super::moved::{self, applied_view};
+use super::quantity::canonical;
+use super::redact::Redactor;
+use super::{contents, diff, digest, message, ownership};
+use crate::api::{Item, Operation, Severity, TargetRef};
+
+/// Makes the item of `draft` from its `preview`. `manager` is the field manager that applies it, `remembered` the item of
+/// that name in the status.
+#[must_use]
+pub fn compose(draft: &Draft, manager: &str, preview: Preview, effect: Effect, remembered: Option<&Item>) -> PlanItem {
+    match preview {
+        Preview::Known { desired, live, result, conflicts } => {
+            let states = States { live: live.as_ref(), result: Some(&result) };
+            applied(draft, manager, &desired, &states, &conflicts, effect, remembered)
+        }
+        Preview::Approximate { desired, live, result } => approximate(draft, &desired, live.as_ref(), &result, effect),
+        Preview::Removal { live, result, stays_for } => {
+            removal(draft, manager, &States { live: live.as_ref(), result: result.as_ref() }, stays_for, effect)
+        }
+        Preview::Deferred { desired, after } => deferred(draft, &desired, &after),
+        Preview::Refused { remedy, passing } => PlanItem { passing, ..refused(draft, remedy) },
+    }
+}
+
+/// The object that a draft is about.
+#[must_use]
+pub fn target(draft: &Draft) -> TargetRef {
+    match &draft.body {
+        Body::Ensure(object) => TargetRef::of(object),
+        Body::Remove(target) | Body::Blocked { target, .. } => target.clone().into(),
+    }
+}
+
+/// The object before and after.
+struct States<'a> {
+    live: Option<&'a Value>,
+    result: Option<&'a Value>,
+}
+
+/// What both kinds of change, and the shown text of both, are made from.
+struct Change {
+    before: Option<Value>,
+    after: Option<Value>,
+    redactor: Redactor,
+}
+
+impl Change {
+    fn of(states: &States<'_>, draft: &Draft) -> Self {
+        let before = states.live.map(diff::without_noise);
+        let after = states.result.map(diff::without_noise);
+        let both: Vec<_> = before.iter().chain(&after).collect();
+        let redactor = Redactor::new(&draft.sensitive, &both);
+        Self { before, after, redactor }
+    }
+
+    /// The diff as a person reads it.
+    fn text(&self, target: &TargetRef) -> String {
+        let show =
+            |object: &Option<Value>| object.as_ref().map(|object| self.redactor.show(object)).unwrap_or_default();
+        let [before, after] = contents::readable([show(&self.before), show(&self.after)]);
+        let shown = |object: &Option<Value>, shown: Value| object.as_ref().map(|_| shown);
+        let (before, after) = (shown(&self.before, before), shown(&self.after, after));
+        diff::unified(&target.to_string(), before.as_ref(), after.as_ref())
+    }
+}
+
+fn applied(
+    draft: &Draft,
+    manager: &str,
+    desired: &Value,
+    states: &States<'_>,
+    conflicts: &[(String, String)],
+    effect: Effect,
+    remembered: Option<&Item>,
+) -> PlanItem {
+    let change = Change::of(states, draft);
+    let nothing = Value::Null;
+    let (live, result) = (states.live, states.result.unwrap_or(&nothing));
+    let operation = match (&change.before, &change.after) {
+        (None, _) => Operation::Create,
+        (before, after) if before == after => Operation::NoChange,
+        (Some(_), _) => Operation::Update,
+    };
+    let changes = operation != Operation::NoChange;
+    let effect = if changes { effect } else { Effect::default() };
+
+    // What the apply will own, and what it will delete because we own it now and want it no more.
+    let mut owned = fields::applied_by(result, manager);
+    owned.extend(live.map(|live| fields::applied_by(live, manager)).unwrap_or_default());
+    owned.sort();
+    owned.dedup();
+
+    let target = TargetRef::of(result);
+    let uid = live.and_then(|live| metadata(live, "uid"));
+    let conflicts = if changes { ownership::conflicts(live, result, conflicts, &change.redactor) } else { Vec::new() };
+    let lost = match live {
+        Some(live) if changes => ownership::lost(live, result, manager, &change.redactor),
+        _ => Vec::new(),
+    };
+    let kept = ownership::kept(live, result, manager, &draft.unwanted, &change.redactor);
+    let view = |object: &Option<Value>| {
+        object.as_ref().map(|object| fields::view(&canonical(object, &draft.quantities), &owned))
+    };
+    let review = json!({
+        "target": target,
+        "uid": uid,
+        "operation": operation,
+        "desired": canonical(desired, &draft.quantities),
+        "live": view(&change.before),
+        "result": view(&change.after),
+        "beside": beside(&change, &owned),
+        "conflicts": conflicts.iter().map(|conflict| (&conflict.path, &conflict.manager)).collect::<Vec<_>>(),
+        "pools": effect.pools.keys().collect::<Vec<_>>(),
+    });
+    let sentences = message::Sentences { conflicts: &conflicts, lost: &lost, kept: &kept, effect: &effect };
+    let message = message::of_apply(draft, operation, &sentences, &ownership::earlier(live, &owned));
+    let memory = remembered.and_then(|item| item.applied.as_ref());
+    let moved = memory.map(|memory| moved::since(memory, live, result, &owned, draft, &change.redactor));
+    PlanItem {
+        operation,
+        severity: severity(draft.impact, operation, &change, &effect),
+        diff: change.text(&target),
+        desired: desired.clone(),
+        shown: Redactor::new(&draft.sensitive, &[desired]).show(desired),
+        message,
+        conflicts,
+        lost,
+        kept,
+        effect,
+        uid,
+        resource_version: live.and_then(|live| metadata(live, "resourceVersion")),
+        hash: digest::sha256(&review),
+        applied: live.filter(|_| !changes).and_then(|live| applied_view(live, &owned, &draft.quantities)),
+        moved: moved.unwrap_or_default(),
+        owned,
+        target,
+        rollout: live.map_or_else(|| waiting("does not exist yet"), health::of),
+        ..blank(draft)
+    }
+}
+
+/// A plan from recorded objects. Its digest is never that of a plan that a server has previewed.
+fn approximate(draft: &Draft, desired: &Value, live: Option<&Value>, result: &Value, effect: Effect) -> PlanItem {
+    let change = Change::of(&States { live, result: Some(result) }, draft);
+    let operation = match (&change.before, &change.after) {
+        (None, _) => Operation::Create,
+        (before, after) if before == after => Operation::NoChange,
+        (Some(_), _) => Operation::Update,
+    };
+    let target = TargetRef::of(desired);
+    let review = json!({
+        "approximate": true,
+        "target": target,
+        "operation": operation,
+        "desired": canonical(desired, &draft.quantities),
+        "before": change.before,
+        "pools": effect.pools.keys().collect::<Vec<_>>(),
+    });
+    let kept = ownership::kept(live, result, "", &draft.unwanted, &change.redactor);
+    let sentences = message::Sentences { conflicts: &[], lost: &[], kept: &kept, effect: &effect };
+    PlanItem {
+        operation,
+        severity: severity(draft.impact, operation, &change, &effect),
+        diff: change.text(&target),
+        desired: desired.clone(),
+        shown: Redactor::new(&draft.sensitive, &[desired]).show(desired),
+        message: format!(
+            "{} Approximate: no API server was asked, so defaults, admission and ownership are missing.",
+            message::of_apply(draft, operation, &sentences, "")
+        ),
+        kept,
+        effect,
+        owned: fields::leaves_of(desired),
+        hash: digest::sha256(&review),
+        target,
+        ..blank(draft)
+    }
+}
+
+fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<String>, effect: Effect) -> PlanItem {
+    let change = Change::of(states, draft);
+    let target = target(draft);
+    let Some(live) = states.live else {
+        return gone(draft, target, waiting_for_nothing());
+    };
+    if metadata(live, "deletionTimestamp").is_some() && states.result.is_none() {
+        return gone(draft, target, waiting(&format!("is being deleted{}", message::held_by(live))));
+    }
+    // Nothing of ours is in it: there is nothing to take back.
+    let operation = if change.before == change.after { Operation::NoChange } else { Operation::Remove };
+    let effect = if operation == Operation::NoChange { Effect::default() } else { effect };
+    let owned = fields::applied_by(live, manager);
+    let uid = metadata(live, "uid");
+    let review = json!({
+        "target": target,
+        "uid": uid,
+        "operation": operation,
+        "goes": states.result.is_none(),
+        "live": match states.result {
+            // All of it goes, so all of it is reviewed.
+            None => change.before.clone(),
+            Some(_) => change.before.as_ref().map(|before| json!(fields::view(before, &owned))),
+        },
+        "pools": effect.pools.keys().collect::<Vec<_>>(),
+    });
+    let lead = message::of_removal(draft, operation, states.result.is_none(), &stays_for, &effect);
+    PlanItem {
+        operation,
+        severity: severity(draft.impact, operation, &change, &effect),
+        diff: change.text(&target),
+        // What is left of it is what an apply of nothing leaves.
+        desired: states.result.map(|_| target.empty()).unwrap_or_default(),
+        message: lead,
+        effect,
+        uid,
+        resource_version: metadata(live, "resourceVersion"),
+        hash: digest::sha256(&review),
+        rollout: waiting_for_nothing(),
+        owned,
+        target,
+        ..blank(draft)
+    }
+}
+
+/// The object of a removal does not exist, or will not for long.
+fn gone(draft: &Draft, target: TargetRef, rollout: Rollout) -> PlanItem {
+    let hash = digest::sha256(&json!({"target": target, "operation": Operation::NoChange}));
+    let message = format!("As wanted: it is gone. {}.", message::capitalised(&draft.reason));
+    PlanItem { operation: Operation::NoChange, hash, message, rollout, target, ..blank(draft) }
+}
+
+fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
+    let target = TargetRef::of(desired);
+    let change = Change::of(&States { live: None, result: Some(desired) }, draft);
+    let review = json!({
+        "target": target,
+        "operation": Operation::Deferred,
+        "desired": canonical(desired, &draft.quantities),
+        "after": after,
+    });
+    PlanItem {
+        operation: Operation::Deferred,
+        severity: severity(draft.impact, Operation::Deferred, &change, &Effect::default()),
+        diff: change.text(&target),
+        desired: desired.clone(),
+        shown: change.redactor.show(desired),
+        message: format!(
+            "{}. Not previewed: no server can tell before item {after} is applied. This is what the profile wants; it is \
+             not written under this plan, but planned anew after {after}, for another review.",
+            message::capitalised(&draft.reason)
+        ),
+        hash: digest::sha256(&review),
+        rollout: waiting("waits for an earlier item"),
+        target,
+        ..blank(draft)
+    }
+}
+
+fn refused(draft: &Draft, remedy: String) -> PlanItem {
+    let target = target(draft);
+    let desired = match &draft.body {
+        Body::Ensure(object) => object.clone(),
+        Body::Remove(_) | Body::Blocked { .. } => Value::Null,
+    };
+    // Not the remedy: wording is no part of what is reviewed, and a blocked plan can't be approved.
+    let review = json!({"target": target, "operation": Operation::Blocked, "desired": desired});
+    PlanItem {
+        shown: Redactor::new(&draft.sensitive, &[&desired]).show(&desired),
+        desired,
+        message: remedy,
+        hash: digest::sha256(&review),
+        target,
+        ..blank(draft)
+    }
+}
+
+/// An item of which nothing is known yet.
+fn blank(draft: &Draft) -> PlanItem {
+    PlanItem {
+        name: draft.name.clone(),
+        target: TargetRef::default(),
+        operation: Operation::Blocked,
+        wave: draft.wave,
+        severity: Severity::Low,
+        diff: String::new(),
+        desired: Value::Null,
+        shown: Value::Null,
+        sensitive: draft.sensitive.clone(),
+        quantities: draft.quantities.clone(),
+        conflicts: Vec::new(),
+        lost: Vec::new(),
+        kept: Vec::new(),
+        effect: Effect::default(),
+        owned: Vec::new(),
+        uid: None,
+        resource_version: None,
+        message: String::new(),
+        passing: false,
+        hash: String::new(),
+        applied: None,
+        moved: Vec::new(),
+        rollout: waiting("blocked"),
+    }
+}
+
+/// Where the server changes more than what we own: defaults, and what admission adds. Paths and no values, since some of
+/// them are another value each time.
+fn beside(change: &Change, owned: &[FieldPath]) -> Vec<String> {
+    let owned: Paths = owned.iter().cloned().collect();
+    let leaves = |object: &Option<Value>| object.as_ref().map(fields::leaves_of).unwrap_or_default();
+    let mut paths: Vec<_> = leaves(&change.before).into_iter().chain(leaves(&change.after)).collect();
+    paths.sort();
+    paths.dedup();
+    fn at<'a>(path: &FieldPath, object: &'a Option<Value>) -> Option<&'a Value> {
+        object.as_ref().and_then(|object| path.resolve(object))
+    }
+    paths.retain(|path| !owned.touches(path) && at(path, &change.before) != at(path, &change.after));
+    paths.iter().map(ToString::to_string).collect()
+}
+
+/// Reboots are the worst. Else the profile's word counts; where it leaves it to us, it depends on what changes: labels and
+/// annotations disturb nothing, what a controller acts on may.
+fn severity(impact: Impact, operation: Operation, change: &Change, effect: &Effect) -> Severity {
+    let parts = |object: &Option<Value>| {
+        let mut object = object.clone().unwrap_or_default();
+        for part in ["apiVersion", "kind", "metadata"] {
+            object.as_object_mut().map(|object| object.remove(part));
+        }
+        if object.as_object().is_none_or(serde_json::Map::is_empty) { Value::Null } else { object }
+    };
+    match (operation, impact) {
+        (Operation::NoChange | Operation::Blocked, _) => Severity::Low,
+        _ if effect.machines() > 0 => Severity::High,
+        (_, Impact::Low) => Severity::Low,
+        (_, Impact::Medium) => Severity::Medium,
+        (_, Impact::High) => Severity::High,
+        (Operation::Remove, Impact::Derived) => Severity::Medium,
+        (Operation::Create | Operation::Update | Operation::Deferred, Impact::Derived) => {
+            if parts(&change.before) == parts(&change.after) { Severity::Low } else { Severity::Medium }
+        }
+    }
+}
+
+fn waiting(text: &str) -> Rollout {
+    Rollout::Waiting { text: text.to_owned(), paused: false }
+}
+
+fn waiting_for_nothing() -> Rollout {
+    Rollout::Done("nothing of it is left".to_owned())
+}
+
+fn metadata(object: &Value, key: &str) -> Option<String> {
+    object.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;

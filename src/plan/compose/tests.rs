@@ -1,0 +1,353 @@
+//! Items from previews: operation, ownership, conflicts, what is reviewed.
+
+use profile_sdk::ObjectRef;
+use serde_json::{Map, Value, json};
+
+use super::*;
+
+const US: &str = "virt-advisor-operator/p";
+
+fn widget(spec: Value) -> Value {
+    json!({"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec})
+}
+
+fn draft(spec: Value) -> Draft {
+    Draft { impact: Impact::Medium, ..Draft::new("item", Body::Ensure(widget(spec)), "does something") }
+}
+
+/// An entry of managedFields for fields of the spec.
+fn entry(manager: &str, operation: &str, fields: &[&str]) -> Value {
+    let owned: Map<_, _> = fields.iter().map(|field| (format!("f:{field}"), json!({}))).collect();
+    json!({"manager": manager, "operation": operation, "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:spec": owned}})
+}
+
+/// The object as the server returns it.
+fn served(spec: Value, version: &str, entries: &[Value]) -> Value {
+    let mut object = widget(spec);
+    object["metadata"]["uid"] = json!("uid-1");
+    object["metadata"]["resourceVersion"] = json!(version);
+    object["metadata"]["managedFields"] = json!(entries);
+    object
+}
+
+/// The object with `fields` of the spec owned by us.
+fn ours(spec: Value, fields: &[&str]) -> Value {
+    served(spec, "1", &[entry(US, "Apply", fields)])
+}
+
+struct World {
+    draft: Draft,
+    live: Option<Value>,
+    result: Value,
+    conflicts: Vec<(String, String)>,
+    effect: Effect,
+}
+
+impl World {
+    /// `a` is to be 1 and is 2, and somebody has `theirs`.
+    fn new() -> Self {
+        Self {
+            draft: draft(json!({"a": 1})),
+            live: Some(served(json!({"a": 2, "theirs": 1}), "1", &[entry("them", "Update", &["a", "theirs"])])),
+            result: ours(json!({"a": 1, "theirs": 1}), &["a"]),
+            conflicts: Vec::new(),
+            effect: Effect::default(),
+        }
+    }
+
+    fn item(&self) -> PlanItem {
+        let Body::Ensure(desired) = &self.draft.body else { panic!("a draft of an object") };
+        let preview = Preview::Known {
+            desired: desired.clone(),
+            live: self.live.clone(),
+            result: self.result.clone(),
+            conflicts: self.conflicts.clone(),
+        };
+        compose(&self.draft, US, preview, self.effect.clone(), None)
+    }
+}
+
+#[test]
+fn the_operation_is_decided_on_data() {
+    let mut world = World::new();
+    assert_eq!(world.item().operation, Operation::Update);
+    world.live = None;
+    assert_eq!(world.item().operation, Operation::Create);
+    world.live = Some(world.result.clone());
+    let same = world.item();
+    assert_eq!((same.operation, same.severity, same.diff.as_str()), (Operation::NoChange, Severity::Low, ""));
+    assert!(same.applied.is_some());
+}
+
+/// defect D55: an object whose text says that nothing changes.
+#[test]
+fn no_text_of_an_object_is_taken_for_a_verdict() {
+    let mut world = World::new();
+    world.live = Some(served(json!({"a": 2, "text": "(no changes)\n\n--- x\n+++ y\n@@ -1 +1 @@"}), "1", &[]));
+    world.result = ours(json!({"a": 1, "text": "(no changes)\n\n--- x\n+++ y\n@@ -1 +1 @@"}), &["a"]);
+    let item = world.item();
+    assert_eq!(item.operation, Operation::Update);
+    assert!(item.diff.contains("\n-  a: 2\n+  a: 1\n"), "{}", item.diff);
+}
+
+/// P3, and defects D34 to D36: what moves the digest, and what does not.
+#[test]
+fn p3_the_digest_follows_effective_bytes_and_nothing_else() {
+    let first = World::new().item().hash;
+    let with = |change: &dyn Fn(&mut World)| {
+        let mut world = World::new();
+        change(&mut world);
+        world.item().hash
+    };
+    for (what, change) in [
+        (
+            "the version",
+            &(|world: &mut World| world.live.as_mut().unwrap()["metadata"]["resourceVersion"] = json!("7"))
+                as &dyn Fn(&mut World),
+        ),
+        ("times of managers", &|world| {
+            world.result["metadata"]["managedFields"][0]["time"] = json!("2027-01-01T00:00:00Z")
+        }),
+        ("the generation", &|world| world.result["metadata"]["generation"] = json!(9)),
+        ("the status", &|world| world.live.as_mut().unwrap()["status"] = json!({"phase": "x"})),
+        ("a manager that nobody asked", &|world| {
+            world.live.as_mut().unwrap()["metadata"]["managedFields"] = json!([]);
+        }),
+        ("what others own", &|world| {
+            world.live.as_mut().unwrap()["spec"]["theirs"] = json!(5);
+            world.result["spec"]["theirs"] = json!(5);
+        }),
+        ("the reason", &|world| world.draft.reason = "does it in other words".into()),
+        ("the number of machines", &|world| world.effect = Effect::default()),
+        ("notes", &|world| world.effect.notes = vec!["a pool is paused".into()]),
+        ("the order of members", &|world| {
+            let Body::Ensure(desired) = &world.draft.body else { panic!() };
+            world.draft.body = Body::Ensure(serde_json::from_str(&desired.to_string()).unwrap());
+        }),
+    ] {
+        assert_eq!(with(change), first, "{what}");
+    }
+    let mut others = vec![first];
+    for (what, change) in [
+        (
+            "the live value of an owned field",
+            &(|world: &mut World| world.live.as_mut().unwrap()["spec"]["a"] = json!(3)) as &dyn Fn(&mut World),
+        ),
+        ("another object", &|world| world.live.as_mut().unwrap()["metadata"]["uid"] = json!("uid-2")),
+        ("what is wanted", &|world| world.draft.body = Body::Ensure(widget(json!({"a": 1, "b": 1})))),
+        ("what admission makes of it", &|world| world.result["spec"]["a"] = json!(4)),
+        ("what admission adds", &|world| world.result["metadata"]["labels"] = json!({"added": "by policy"})),
+        ("a field that is taken over", &|world| world.conflicts = vec![(".spec.a".into(), "them".into())]),
+        ("from somebody else", &|world| world.conflicts = vec![(".spec.a".into(), "others".into())]),
+        ("a pool that reboots", &|world| world.effect.pools = [("worker".to_owned(), 3)].into()),
+        ("another pool", &|world| world.effect.pools = [("infra".to_owned(), 3)].into()),
+        ("that it is new", &|world| world.live = None),
+        ("that it is done", &|world| world.live = Some(world.result.clone())),
+    ] {
+        let hash = with(change);
+        assert!(!others.contains(&hash), "{what}");
+        others.push(hash);
+    }
+    let machines = |count| with(&|world| world.effect.pools = [("worker".to_owned(), count)].into());
+    assert_eq!(machines(3), machines(4), "not how many machines a pool has");
+}
+
+#[test]
+fn conflicts_come_in_a_stable_order_with_both_values() {
+    let mut world = World::new();
+    world.draft = draft(json!({"a": 1, "b": 1}));
+    world.live = Some(served(json!({"a": 2, "b": 2}), "1", &[entry("argocd-controller", "Apply", &["b"])]));
+    world.result = ours(json!({"a": 1, "b": 1}), &["a", "b"]);
+    world.conflicts = vec![(".spec.b".into(), "argocd-controller".into()), (".spec.a".into(), "kubectl-edit".into())];
+    let item = world.item();
+    let conflicts: Vec<_> = item
+        .conflicts
+        .iter()
+        .map(|c| (c.path.as_str(), c.manager.as_str(), c.live.clone(), c.desired.clone(), c.controller))
+        .collect();
+    assert_eq!(
+        conflicts,
+        [
+            ("/spec/a", "kubectl-edit", Some(json!(2)), Some(json!(1)), false),
+            ("/spec/b", "argocd-controller", Some(json!(2)), Some(json!(1)), true)
+        ]
+    );
+    assert!(item.needs_review());
+    assert!(item.message.contains("Takes 2 fields over from argocd-controller, kubectl-edit."), "{}", item.message);
+    assert!(item.message.contains("argocd-controller looks like a controller"), "{}", item.message);
+}
+
+#[test]
+fn what_moved_names_path_values_and_manager() {
+    let before = ours(json!({"a": 1}), &["a"]);
+    let owned = fields::applied_by(&before, US);
+    let mut applied = applied_view(&before, &owned, &[]).unwrap();
+    let live = served(json!({"a": 5}), "2", &[entry("kubectl-edit", "Update", &["a"])]);
+    let (draft, redactor) = (draft(json!({"a": 1})), Redactor::new(&[], &[]));
+    let since = |applied: &_, live: Option<&Value>| moved::since(applied, live, &before, &owned, &draft, &redactor);
+    let says = "/spec/a is 5 instead of 1, changed by kubectl-edit at 2026-01-01T00:00:00Z";
+    assert_eq!(since(&applied, Some(&live))[0].text, says);
+    assert!(since(&applied, Some(&before)).is_empty());
+    assert!(since(&applied, None)[0].text.contains("deleted"));
+    moved::without_paths(&mut applied);
+    assert_eq!(since(&applied, Some(&live))[0].text, says, "also where the paths were left out");
+    assert!(since(&applied, Some(&before)).is_empty());
+    let other = moved::since(&applied, Some(&live), &before, &[], &draft, &redactor);
+    assert!(other.is_empty(), "another set of fields is no drift");
+}
+
+/// S6: drift is a change of an amount, not of its spelling.
+#[test]
+fn s6_another_spelling_of_a_quantity_is_no_drift() {
+    let quantities = vec!["/spec/memory".to_owned()];
+    let (before, live) = (ours(json!({"memory": "1024Mi"}), &["memory"]), ours(json!({"memory": "1Gi"}), &["memory"]));
+    let owned = fields::applied_by(&before, US);
+    let applied = applied_view(&before, &owned, &quantities).unwrap();
+    let draft = Draft { quantities, ..draft(json!({"memory": "1024Mi"})) };
+    let redactor = Redactor::new(&[], &[]);
+    assert!(moved::since(&applied, Some(&live), &live, &owned, &draft, &redactor).is_empty());
+    let live = ours(json!({"memory": "1G"}), &["memory"]);
+    assert_eq!(moved::since(&applied, Some(&live), &before, &owned, &draft, &redactor).len(), 1);
+}
+
+/// S3, defect D39: a list without keys is replaced as a whole, whoever filled it.
+#[test]
+fn s3_what_an_atomic_list_or_map_loses_is_named() {
+    let mut world = World::new();
+    world.live = Some(served(json!({"list": ["ours", "theirs", "theirs"], "map": {"x": 1, "y": {"z": 2}}}), "1", &[]));
+    world.result = ours(json!({"list": ["ours", "theirs"], "map": {"x": 1}}), &["list", "map"]);
+    let item = world.item();
+    assert_eq!(item.lost, ["/spec/list: \"theirs\"", "/spec/map/y: {\"z\":2}"]);
+    assert!(item.needs_review());
+    assert!(item.message.contains("Entries of others are lost: /spec/list: \"theirs\""), "{}", item.message);
+
+    // What we put there ourselves is nobody else's, until somebody else claims the list too.
+    world.live = Some(ours(json!({"list": ["ours", "ours of before"]}), &["list"]));
+    world.result = ours(json!({"list": ["ours"]}), &["list"]);
+    assert!(world.item().lost.is_empty());
+    let both = [entry(US, "Apply", &["list"]), entry("them", "Apply", &["list"])];
+    world.live = Some(served(json!({"list": ["ours", "ours of before"]}), "1", &both));
+    assert_eq!(world.item().lost, ["/spec/list: \"ours of before\""]);
+}
+
+#[test]
+fn an_entry_of_a_map_list_that_changes_is_not_lost() {
+    let owned = json!({"f:spec": {"f:list": {"k:{\"name\":\"a\"}": {"f:name": {}, "f:size": {}}}}});
+    let mut world = World::new();
+    world.live = Some(served(json!({"list": [{"name": "a", "size": 1}, {"name": "b"}]}), "1", &[]));
+    let us = json!({"manager": US, "operation": "Apply", "fieldsV1": owned});
+    world.result = served(json!({"list": [{"name": "a", "size": 2}, {"name": "b"}]}), "1", &[us]);
+    assert!(world.item().lost.is_empty());
+}
+
+/// S1: an apply never removes what somebody else owns too.
+#[test]
+fn s1_what_stays_although_it_is_not_wanted_is_said_with_its_owner() {
+    let mut world = World::new();
+    let theirs = entry("kubectl-client-side-apply", "Update", &["b", "c"]);
+    world.live = Some(served(json!({"a": 1, "b": 2, "c": 3}), "1", &[entry(US, "Apply", &["a", "b"]), theirs.clone()]));
+    world.result = served(json!({"a": 1, "b": 2, "c": 3}), "1", &[entry(US, "Apply", &["a"]), theirs]);
+    world.draft.unwanted = vec!["/spec/c".into(), "/spec/d".into()];
+    let item = world.item();
+    assert_eq!(item.operation, Operation::NoChange);
+    let owns = "kubectl-client-side-apply owns it, and an apply can't take it away";
+    assert_eq!(item.kept, [format!("/spec/b stays 2: {owns}"), format!("/spec/c stays 3: {owns}")]);
+    assert!(item.message.contains(&item.kept[1]), "{}", item.message);
+}
+
+/// S19: only the exact name, applied, without subresource, is ours; the name without a profile is that of the Go program.
+#[test]
+fn s19_only_the_exact_manager_is_ours() {
+    let entries = [
+        entry("virt-advisor-operator/p-test", "Apply", &["a"]),
+        entry(US, "Update", &["b"]),
+        json!({"manager": US, "operation": "Apply", "subresource": "status", "fieldsV1": {"f:spec": {"f:c": {}}}}),
+        entry("virt-advisor-operator", "Apply", &["d", "e"]),
+    ];
+    let live = served(json!({"a": 1, "b": 1, "c": 1, "d": 1, "e": 1}), "1", &entries);
+    assert!(fields::applied_by(&live, US).is_empty());
+    let mut world = World::new();
+    world.live = Some(live);
+    world.result = ours(json!({"a": 1, "b": 1, "c": 1, "d": 2, "e": 1}), &["d"]);
+    world.conflicts = vec![(".spec.d".into(), "virt-advisor-operator".into())];
+    let item = world.item();
+    assert!(
+        item.message.contains("(field manager virt-advisor-operator) owns 2 of its fields; 1 of them"),
+        "{}",
+        item.message
+    );
+    assert_eq!(item.conflicts[0].manager, "virt-advisor-operator");
+}
+
+/// D40: impact by what changes, not by whether the object exists.
+#[test]
+fn impact_follows_what_changes() {
+    let mut world = World::new();
+    world.draft.impact = Impact::Derived;
+    assert_eq!(world.item().severity, Severity::Medium, "a controller acts on spec");
+    world.result = ours(json!({"a": 2, "theirs": 1}), &["a"]);
+    world.result["metadata"]["labels"] = json!({"x": "y"});
+    assert_eq!(world.item().severity, Severity::Low, "nobody acts on a label");
+    world.effect.pools = [("worker".to_owned(), 2)].into();
+    assert_eq!(world.item().severity, Severity::High, "machines reboot");
+    world.effect.pools = [("empty".to_owned(), 0)].into();
+    world.draft.impact = Impact::Low;
+    assert_eq!(world.item().severity, Severity::Low);
+}
+
+fn removal(live: Option<Value>, result: Option<Value>, stays_for: &[&str]) -> PlanItem {
+    let target =
+        ObjectRef { api_version: "example.dev/v1".into(), kind: "Widget".into(), namespace: None, name: "w".into() };
+    let draft = Draft::new("item", Body::Remove(target), "is not wanted any more");
+    let stays_for = stays_for.iter().map(|name| (*name).to_owned()).collect();
+    compose(&draft, US, Preview::Removal { live, result, stays_for }, Effect::default(), None)
+}
+
+#[test]
+fn a_removal_shows_what_goes_and_what_stays() {
+    let live = ours(json!({"a": 1}), &["a"]);
+    let goes = removal(Some(live.clone()), None, &[]);
+    assert_eq!((goes.operation, goes.severity), (Operation::Remove, Severity::Medium));
+    assert!(goes.diff.contains("+++ /dev/null") && goes.diff.contains("\n-  a: 1\n"), "{}", goes.diff);
+    assert!(goes.needs_review() && goes.message.contains("The object is removed"), "{}", goes.message);
+
+    let both = served(json!({"a": 1, "b": 2}), "1", &[entry(US, "Apply", &["a"]), entry("them", "Update", &["b"])]);
+    let released = served(json!({"b": 2}), "1", &[entry("them", "Update", &["b"])]);
+    let stays = removal(Some(both.clone()), Some(released), &["them"]);
+    assert_eq!(stays.operation, Operation::Remove);
+    assert!(
+        stays.diff.contains("\n-  a: 1\n") && stays.message.contains("the object stays for them"),
+        "{}",
+        stays.message
+    );
+    assert_ne!(stays.hash, goes.hash);
+
+    let left_alone = removal(Some(both.clone()), Some(both), &["them"]);
+    assert_eq!(left_alone.operation, Operation::NoChange);
+    assert_eq!(removal(None, None, &[]).operation, Operation::NoChange);
+    let mut dying = live;
+    dying["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    dying["metadata"]["finalizers"] = json!(["example.dev/hold"]);
+    let dying = removal(Some(dying), None, &[]);
+    assert_eq!(dying.operation, Operation::NoChange);
+    assert!(matches!(dying.rollout, Rollout::Waiting { text, .. } if text.contains("example.dev/hold")));
+}
+
+#[test]
+fn a_deferred_item_shows_all_of_it_and_says_that_nobody_has_previewed_it() {
+    let draft = draft(json!({"a": 1}));
+    let preview = |after: &str| Preview::Deferred { desired: widget(json!({"a": 1})), after: after.into() };
+    let item = compose(&draft, US, preview("namespace"), Effect::default(), None);
+    assert_eq!(item.operation, Operation::Deferred);
+    assert!(item.diff.contains("--- /dev/null") && item.diff.contains("+  a: 1"), "{}", item.diff);
+    assert!(item.message.contains("Not previewed") && item.needs_review() && !item.changes(), "{}", item.message);
+    assert_ne!(item.hash, compose(&draft, US, preview("other"), Effect::default(), None).hash);
+}
+
+#[test]
+fn the_words_of_a_refusal_are_not_reviewed() {
+    let draft = draft(json!({"a": 1}));
+    let item = |remedy: &str| compose(&draft, US, Preview::refused(remedy), Effect::default(), None);
+    assert_eq!(item("one").hash, item("two").hash);
+    assert_eq!((item("one").operation, item("one").message.as_str()), (Operation::Blocked, "one"));
+}

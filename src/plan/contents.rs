@@ -1,0 +1,188 @@
+//! Files inside objects, made readable: contents that travel as data URLs (Ignition, RFC 2397), compressed or not, and file
+//! modes, which JSON can only write in decimal.
+//!
+//! It goes by the shape and not by the kind, so that it holds wherever such files are embedded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use data_url::DataUrl;
+use flate2::read::GzDecoder;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+/// What a small compressed text may unfold to; beyond it is shown like binary contents.
+const UNFOLDED_LIMIT: u64 = 4 * 1024 * 1024;
+
+/// Names of members that hold a file's contents as a URL, and its compression.
+const SOURCE: &str = "source";
+const COMPRESSION: &str = "compression";
+
+/// `objects`, two states of one, with decoded contents and octal modes, as they are shown. It is not what is sent.
+///
+/// Contents that are the same in another encoding stay encoded: the change must be seen.
+#[must_use]
+pub fn readable<const N: usize>(mut objects: [Value; N]) -> [Value; N] {
+    let mut encodings = BTreeMap::new();
+    objects.iter().for_each(|object| collect(object, &mut encodings));
+    objects.iter_mut().for_each(|object| decode(object, &encodings));
+    objects
+}
+
+/// How each shown text is encoded: the members that it was read from.
+type Encodings = BTreeMap<String, BTreeSet<(String, String)>>;
+
+fn collect(value: &Value, encodings: &mut Encodings) {
+    match value {
+        Value::Object(map) => {
+            if let Some(shown) = source(map) {
+                encodings.entry(shown).or_default().insert(encoding(map));
+            }
+            map.values().for_each(|member| collect(member, encodings));
+        }
+        Value::Array(list) => list.iter().for_each(|member| collect(member, encodings)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn encoding(map: &Map<String, Value>) -> (String, String) {
+    let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    (text(SOURCE), text(COMPRESSION))
+}
+
+/// Whether `file` is an embedded file that the machine would let only its owner read: a mode without rights for others.
+#[must_use]
+pub fn is_private(file: &Map<String, Value>) -> bool {
+    is_file(file) && mode(file).is_some_and(|mode| mode & 0o077 == 0)
+}
+
+fn is_file(map: &Map<String, Value>) -> bool {
+    map.get("path").is_some_and(Value::is_string) && (map.contains_key("contents") || map.contains_key("mode"))
+}
+
+fn mode(file: &Map<String, Value>) -> Option<u64> {
+    file.get("mode").and_then(Value::as_u64)
+}
+
+fn decode(value: &mut Value, encodings: &Encodings) {
+    match value {
+        Value::Object(map) => {
+            if is_file(map)
+                && let Some(mode) = mode(map)
+            {
+                map.insert("mode".to_owned(), Value::from(format!("{mode} (octal {mode:04o})")));
+            }
+            if let Some(shown) = source(map)
+                && encodings.get(&shown).is_none_or(|encodings| encodings.len() == 1)
+            {
+                map.remove(COMPRESSION);
+                map.remove(SOURCE);
+                map.insert(format!("{SOURCE} (decoded)"), Value::from(shown));
+            }
+            map.values_mut().for_each(|member| decode(member, encodings));
+        }
+        Value::Array(list) => list.iter_mut().for_each(|member| decode(member, encodings)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The contents that `map` holds, if it holds any.
+fn source(map: &Map<String, Value>) -> Option<String> {
+    let url = map.get(SOURCE)?.as_str()?;
+    let (bytes, _) = DataUrl::process(url).ok()?.decode_to_vec().ok()?;
+    let compressed = map.get(COMPRESSION).and_then(Value::as_str).filter(|compression| !compression.is_empty());
+    let unfolded = match compressed {
+        None => Some(bytes.clone()),
+        Some("gzip") => unfold(&bytes),
+        Some(_) => None,
+    };
+    let text = unfolded.as_ref().and_then(|bytes| text(bytes));
+    Some(text.unwrap_or_else(|| {
+        let shown = unfolded.as_ref().unwrap_or(&bytes);
+        format!("{} bytes of binary contents, sha256 {}", shown.len(), hexadecimal(&Sha256::digest(shown)))
+    }))
+}
+
+fn unfold(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut unfolded = Vec::new();
+    let read = GzDecoder::new(bytes).take(UNFOLDED_LIMIT + 1).read_to_end(&mut unfolded).ok()?;
+    (read as u64 <= UNFOLDED_LIMIT).then_some(unfolded)
+}
+
+/// The text that `bytes` are, if a person can read it.
+fn text(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let readable = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
+    text.chars().all(readable).then(|| text.to_owned())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use base64::Engine;
+    use base64::prelude::BASE64_STANDARD;
+    use serde_json::json;
+
+    use super::*;
+
+    fn file(source: &str, compression: Option<&str>) -> Value {
+        json!({"path": "/etc/swap.sh", "mode": 493, "contents": {"source": source, "compression": compression}})
+    }
+
+    fn shown(file: Value) -> String {
+        readable([file])[0]["contents"]["source (decoded)"].as_str().unwrap().to_owned()
+    }
+
+    fn gzip(text: &[u8]) -> String {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(text).unwrap();
+        format!("data:;base64,{}", BASE64_STANDARD.encode(encoder.finish().unwrap()))
+    }
+
+    #[test]
+    fn m15_contents_are_shown_as_the_machine_will_have_them() {
+        let text = "#!/bin/sh\nswapon -a\n";
+        let base64 = format!("data:text/plain;charset=utf-8;base64,{}", BASE64_STANDARD.encode(text));
+        assert_eq!(shown(file(&base64, None)), text);
+        assert_eq!(shown(file("data:,%23!/bin/sh%0Aswapon%20-a%0A", None)), text);
+        assert_eq!(shown(file(&gzip(text.as_bytes()), Some("gzip"))), text);
+        assert_eq!(readable([file("data:,", None)])[0]["mode"], "493 (octal 0755)");
+    }
+
+    #[test]
+    fn m15_what_no_person_can_read_is_shown_by_size_and_digest() {
+        let binary = format!("data:;base64,{}", BASE64_STANDARD.encode([0, 159, 146, 150]));
+        assert_eq!(
+            shown(file(&binary, None)),
+            format!("4 bytes of binary contents, sha256 {}", hexadecimal(&Sha256::digest([0, 159, 146, 150])))
+        );
+        let bomb = gzip(&vec![b'a'; 5 * 1024 * 1024]);
+        assert!(shown(file(&bomb, Some("gzip"))).contains("bytes of binary contents"), "a bomb is not unfolded");
+        assert!(shown(file("data:,not%20gzip", Some("gzip"))).starts_with("8 bytes of binary contents"));
+    }
+
+    #[test]
+    fn what_is_no_data_url_stays_as_it_is() {
+        for other in [
+            json!({"source": "https://example.dev/file"}),
+            json!({"source": "data:broken;base64,@@"}),
+            json!({"source": 5, "mode": 420}),
+            json!({"source": [{"name": "00-worker"}]}),
+        ] {
+            assert_eq!(readable([other.clone()]), [other]);
+        }
+    }
+
+    #[test]
+    fn m15_another_encoding_of_the_same_contents_is_seen() {
+        let [before, after] = readable([file("data:,a%20b", None), file("data:;base64,YSBi", None)]);
+        assert_ne!(before, after);
+        let [before, after] = readable([file("data:,a%20b", None), file("data:,a%20b", None)]);
+        assert_eq!((&before, &before["contents"]["source (decoded)"]), (&after, &json!("a b")));
+    }
+}

@@ -1,0 +1,209 @@
+//! Diffs: what is a change, and that its text is true.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::plan::contents::readable;
+
+#[test]
+fn s14_server_noise_is_no_change() {
+    let noisy = json!({"metadata": {"name": "a", "uid": "1", "resourceVersion": "2", "generation": 3, "selfLink": "/x",
+        "creationTimestamp": "x", "managedFields": [], "annotations": {LAST_APPLIED: "{}"}}, "status": {"a": 1}, "spec": {}});
+    assert_eq!(without_noise(&noisy), json!({"metadata": {"name": "a"}, "spec": {}}));
+    let kept = json!({"metadata": {"annotations": {"a": "b"}, "finalizers": ["f"], "ownerReferences": []}});
+    assert_eq!(without_noise(&kept), kept);
+    for odd in [json!(null), json!("text"), json!([]), json!({"metadata": 5, "status": null})] {
+        assert_eq!(without_noise(&without_noise(&odd)), without_noise(&odd));
+    }
+}
+
+#[test]
+fn changes_name_every_value() {
+    let from = json!({"a": 1, "b": {"c/d": [1]}, "gone": true});
+    let to = json!({"a": 1, "b": {"c/d": [2]}, "new": {}});
+    let paths: Vec<_> = changes(&from, &to).into_iter().map(|change| change.path).collect();
+    assert_eq!(paths, ["/b/c~1d", "/gone", "/new"]);
+}
+
+#[test]
+fn the_text_is_a_unified_diff() {
+    let from = json!({"spec": {"interval": 3600, "mode": "Automatic"}});
+    let to = json!({"spec": {"interval": 60, "mode": "Automatic"}});
+    assert_eq!(
+        unified("X", Some(&from), Some(&to)),
+        "--- live/X\n+++ planned/X\n@@ -1,3 +1,3 @@\n spec:\n-  interval: 3600\n+  interval: 60\n   mode: Automatic\n"
+    );
+    assert_eq!(unified("X", Some(&to), Some(&to)), "");
+    let new = unified("X", None, Some(&json!({"a": "line\n\nline"})));
+    assert_eq!(
+        new, "--- /dev/null\n+++ planned/X\n@@ -0,0 +1,4 @@\n+a: |-\n+  line\n+\n+  line\n",
+        "every line is there"
+    );
+    let gone = unified("X", Some(&json!({"a": 1})), None);
+    assert_eq!(gone, "--- live/X\n+++ /dev/null\n@@ -1 +0,0 @@\n-a: 1\n");
+}
+
+#[test]
+fn one_word_of_a_long_line_changes_one_line() {
+    let text = |word: &str| json!({"a": format!("{}{word} {}", "word ".repeat(100), "word ".repeat(100))});
+    let diff = unified("X", Some(&text("old")), Some(&text("new")));
+    assert_eq!((diff.matches("\n-").count(), diff.matches("\n+").count()), (1, 2), "{diff}");
+}
+
+#[test]
+fn odd_texts_stay_what_they_are() {
+    for odd in [
+        "crlf\r\nb\r\n",
+        "cr\rb",
+        "trail \n space ",
+        "\t",
+        "\n",
+        "\n\n",
+        "\u{85}\u{2028}",
+        "\u{feff}",
+        "é😀",
+        "a\0b",
+        "---",
+        "+++ x\n@@ -1 +1 @@",
+    ] {
+        let (from, to) = (json!({"a": odd}), json!({"a": format!("{odd}x")}));
+        assert_applies(Some(&from), Some(&to));
+        assert!(!yaml(&from).contains('\r'), "{odd:?} is escaped: a bare CR ends a line for some tools");
+    }
+}
+
+/// Applies a unified diff as `patch` does, but strictly: every count, number and context line must be right.
+fn apply(before: &str, diff: &str) -> String {
+    let old: Vec<&str> = before.split_inclusive('\n').collect();
+    let (mut new, mut at) = (Vec::new(), 0);
+    let mut lines = diff.split_inclusive('\n').skip(2).peekable();
+    while let Some(heading) = lines.next() {
+        let range = |sign: char| -> (usize, usize) {
+            let part = heading.split(sign).nth(1).unwrap().split(' ').next().unwrap();
+            let (start, count) = part.split_once(',').unwrap_or((part, "1"));
+            (start.parse().unwrap(), count.parse().unwrap())
+        };
+        let ((old_start, old_count), (new_start, new_count)) = (range('-'), range('+'));
+        let begin = if old_count == 0 { old_start } else { old_start - 1 };
+        new.extend_from_slice(&old[at..begin]);
+        at = begin;
+        assert_eq!(new.len(), if new_count == 0 { new_start } else { new_start - 1 }, "{heading}");
+        let (mut removed, mut added) = (0, 0);
+        while let Some(line) = lines.next_if(|line| !line.starts_with("@@")) {
+            let text = &line[1..];
+            if matches!(&line[..1], "-" | " ") {
+                assert_eq!(old[at], text, "{line:?}");
+                (at, removed) = (at + 1, removed + 1);
+            }
+            if matches!(&line[..1], "+" | " ") {
+                new.push(text);
+                added += 1;
+            }
+        }
+        assert_eq!((removed, added), (old_count, new_count), "{heading}");
+    }
+    new.extend_from_slice(&old[at..]);
+    new.concat()
+}
+
+fn assert_applies(from: Option<&Value>, to: Option<&Value>) {
+    let text = |object: Option<&Value>| object.map(yaml).unwrap_or_default();
+    let diff = unified("X", from, to);
+    if from == to {
+        assert_eq!(diff, "");
+    } else {
+        assert_eq!(apply(&text(from), &diff), text(to), "{diff}");
+        if let Some(to) = to {
+            let back: Value = serde_saphyr::from_str(&yaml(to)).expect("YAML");
+            assert_eq!(&back, to, "what is shown is what will be");
+        }
+    }
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    prop_oneof![
+        ".*",
+        "[ -~\\n\\r\\t]{0,40}",
+        "([a-c:# -]{0,6}\n){0,6}[ab]{0,3}",
+        "[0-9eE.+xo_~nulltrueyesno-]{0,6}",
+        "data:(text/plain)?(;base64)?,[a-zA-Z0-9%]{0,12}",
+    ]
+}
+
+/// Objects as APIs have them, and some that they have not.
+pub(crate) fn objects() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_filter("finite", |number| number.is_finite()).prop_map(Value::from),
+        texts().prop_map(Value::from),
+    ];
+    let tree = leaf.prop_recursive(4, 40, 6, |inner| {
+        let keys = prop_oneof![
+            "[a-z]{1,3}",
+            ".{0,4}",
+            Just("source".to_owned()),
+            Just("mode".to_owned()),
+            Just("path".to_owned())
+        ];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::btree_map(keys, inner, 0..5).prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    });
+    prop::collection::btree_map("[a-z]{1,3}", tree, 1..6)
+        .prop_map(|map| Value::Object(map.into_iter().collect::<Map<_, _>>()))
+}
+
+/// Two states of an object: mostly alike.
+fn states() -> impl Strategy<Value = (Value, Value)> {
+    (objects(), objects(), any::<bool>()).prop_map(|(from, other, alike)| {
+        let mut to = other.clone();
+        if alike {
+            to = from.clone();
+            if let (Some(map), Some(other)) = (to.as_object_mut(), other.as_object()) {
+                map.extend(other.iter().take(1).map(|(key, value)| (key.clone(), value.clone())));
+            }
+        }
+        (from, to)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn s2_applying_the_shown_diff_to_live_gives_the_result((from, to) in states()) {
+        assert_applies(Some(&from), Some(&to));
+        assert_applies(None, Some(&to));
+        assert_applies(Some(&from), None);
+    }
+
+    #[test]
+    fn s2_no_change_of_data_is_hidden_by_what_is_made_readable((from, to) in states()) {
+        let [shown_from, shown_to] = readable([from.clone(), to.clone()]);
+        prop_assert_eq!(from == to, unified("X", Some(&shown_from), Some(&shown_to)).is_empty());
+    }
+
+    #[test]
+    fn changes_are_empty_for_equal_worlds_only((from, to) in states()) {
+        prop_assert_eq!(from == to, changes(&from, &to).is_empty());
+        prop_assert!(changes(&from, &from).is_empty());
+    }
+
+    #[test]
+    fn s23_no_object_however_odd_makes_anything_panic(object in objects(), other in objects()) {
+        let draft = profile_sdk::Draft {
+            sensitive: vec!["/a/*".into()],
+            quantities: vec!["/b".into(), "/*/*".into()],
+            unwanted: vec!["/c".into()],
+            ..profile_sdk::Draft::new("x", profile_sdk::Body::Ensure(object.clone()), "is odd")
+        };
+        let conflicts = vec![(".a[".to_owned(), String::new()), (".spec.x[name=\"y\"].z".to_owned(), "m".to_owned())];
+        let preview = crate::plan::item::Preview::Known { desired: object.clone(), live: Some(other.clone()), result: object, conflicts };
+        let item = crate::plan::compose::compose(&draft, "us", preview, crate::plan::item::Effect::default(), None);
+        prop_assert_eq!(item.hash.len(), 64);
+    }
+}

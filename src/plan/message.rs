@@ -1,0 +1,101 @@
+//! What the reviewer of an item must know, in sentences.
+
+use profile_sdk::Draft;
+use serde_json::Value;
+
+use super::item::Effect;
+use crate::api::{Conflict, Operation};
+
+/// As many entries as a sentence lists.
+const LISTED: usize = 10;
+
+/// What the sentences are about.
+pub(super) struct Sentences<'a> {
+    pub(super) conflicts: &'a [Conflict],
+    pub(super) lost: &'a [String],
+    pub(super) kept: &'a [String],
+    pub(super) effect: &'a Effect,
+}
+
+pub(super) fn of_apply(draft: &Draft, operation: Operation, about: &Sentences<'_>, earlier: &str) -> String {
+    let mut sentences = vec![match operation {
+        Operation::NoChange => format!("As wanted: {}.", draft.reason),
+        _ => format!("{}.", capitalised(&draft.reason)),
+    }];
+    // What is dangerous comes first: a message may be cut.
+    if !about.lost.is_empty() {
+        sentences.push(format!("Entries of others are lost: {}.", listed(about.lost)));
+    }
+    if !about.conflicts.is_empty() {
+        let mut managers: Vec<_> = about.conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
+        managers.sort_unstable();
+        managers.dedup();
+        let fields = if about.conflicts.len() == 1 { "field" } else { "fields" };
+        sentences.push(format!("Takes {} {fields} over from {}.", about.conflicts.len(), managers.join(", ")));
+        managers.retain(|manager| about.conflicts.iter().any(|found| found.manager == *manager && found.controller));
+        if !managers.is_empty() {
+            sentences.push(format!(
+                "{} looks like a controller: it will probably set its own value again.",
+                managers.join(", ")
+            ));
+        }
+    }
+    sentences.extend(reboots(about.effect));
+    sentences.extend(about.effect.notes.iter().cloned());
+    sentences.extend(about.kept.iter().map(|kept| format!("{kept}.")));
+    sentences.extend((!earlier.is_empty()).then(|| earlier.to_owned()));
+    sentences.extend(draft.notes.iter().map(|note| format!("{}.", capitalised(note))));
+    sentences.join(" ")
+}
+
+pub(super) fn of_removal(
+    draft: &Draft,
+    operation: Operation,
+    goes: bool,
+    stays_for: &[String],
+    effect: &Effect,
+) -> String {
+    let reason = capitalised(&draft.reason);
+    let mut sentences = vec![match (operation, goes) {
+        (Operation::NoChange, _) => format!("As wanted: nothing of ours is in it. {reason}."),
+        (_, true) => format!("{reason}. The object is removed: nobody else has a part in it."),
+        (_, false) => {
+            format!("{reason}. Our fields are taken back; the object stays for {}.", stays_for.join(", "))
+        }
+    }];
+    sentences.extend(reboots(effect));
+    sentences.extend(effect.notes.iter().cloned());
+    sentences.extend(draft.notes.iter().map(|note| format!("{}.", capitalised(note))));
+    sentences.join(" ")
+}
+
+fn reboots(effect: &Effect) -> Vec<String> {
+    let pools = effect.pools.iter().filter(|(_, machines)| **machines > 0);
+    pools
+        .map(|(pool, machines)| match machines {
+            1 => format!("Reboots the only machine of pool {pool}."),
+            machines => format!("Reboots the {machines} machines of pool {pool}, one by one."),
+        })
+        .collect()
+}
+
+/// Who keeps an object under deletion from going.
+pub(super) fn held_by(object: &Value) -> String {
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    let names: Vec<_> = finalizers.filter_map(Value::as_str).collect();
+    if names.is_empty() { String::new() } else { format!(", held by finalizer {}", names.join(", ")) }
+}
+
+fn listed(entries: &[String]) -> String {
+    let shown = entries.iter().take(LISTED).cloned().collect::<Vec<_>>().join("; ");
+    match entries.len().saturating_sub(LISTED) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}
+
+/// `text` as the beginning of a sentence.
+pub(super) fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}

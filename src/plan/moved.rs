@@ -1,0 +1,84 @@
+//! What somebody changed of what we had applied.
+
+use profile_sdk::Draft;
+use serde_json::Value;
+
+use super::digest;
+use super::fields::{self, FieldPath};
+use super::item::Moved;
+use super::quantity::canonical;
+use super::redact::Redactor;
+use crate::api::Applied;
+
+/// What is remembered of an object that was written: its fields and a digest of their values. `None` if the object has no
+/// uid, which no server ever answers.
+#[must_use]
+pub fn applied_view(object: &Value, owned: &[FieldPath], quantities: &[String]) -> Option<Applied> {
+    let uid = object.pointer("/metadata/uid").and_then(Value::as_str)?.to_owned();
+    let view = fields::view(&canonical(object, quantities), owned);
+    Some(Applied { uid, paths: view.keys().cloned().collect(), paths_hash: None, hash: digest::sha256(&view) })
+}
+
+/// Leaves out the paths of `applied`, which may be thousands; they are recognised by the beginning of their digest.
+pub(super) fn without_paths(applied: &mut Applied) {
+    if applied.paths_hash.is_none() {
+        let mut hash = digest::sha256(&applied.paths);
+        hash.truncate(16);
+        applied.paths_hash = Some(hash);
+        applied.paths.clear();
+        applied.hash.truncate(32);
+    }
+}
+
+/// What differs in `live` from what `applied` remembers. `owned` are the fields that an apply of `draft` owns now, `result`
+/// is what it would make of the object.
+pub(super) fn since(
+    applied: &Applied,
+    live: Option<&Value>,
+    result: &Value,
+    owned: &[FieldPath],
+    draft: &Draft,
+    redactor: &Redactor,
+) -> Vec<Moved> {
+    let whole = |text: &str| vec![Moved { path: String::new(), text: text.to_owned() }];
+    let Some(live) = live else {
+        return whole("the object was deleted; the API server does not record by whom");
+    };
+    if live.pointer("/metadata/uid").and_then(Value::as_str) != Some(&applied.uid) {
+        return whole("the object was deleted and created again");
+    }
+    let paths: Vec<_> = match &applied.paths_hash {
+        None => applied.paths.iter().map(|path| FieldPath::parse(path)).collect(),
+        Some(hash) => {
+            let names: Vec<_> = owned.iter().map(ToString::to_string).collect();
+            if !digest::sha256(&names).starts_with(hash) {
+                // Another set of fields is wanted now: which of the old ones have moved can't be told.
+                return Vec::new();
+            }
+            owned.to_vec()
+        }
+    };
+    let (before, after) = (canonical(live, &draft.quantities), canonical(result, &draft.quantities));
+    if digest::sha256(&fields::view(&before, &paths)).starts_with(&applied.hash) {
+        return Vec::new();
+    }
+    let (old, new) = (redactor.show(live), redactor.show(result));
+    let writers = fields::Writers::of(live);
+    let differing = owned.iter().chain(paths.iter().filter(|path| owned.binary_search(path).is_err()));
+    let moved: Vec<_> = differing
+        .filter(|path| path.resolve(&before) != path.resolve(&after))
+        .map(|path| {
+            let show = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), Value::to_string);
+            let by = match writers.last_of(path).filter(|_| path.resolve(live).is_some()) {
+                Some((manager, time)) if !time.is_empty() => format!("changed by {manager} at {time}"),
+                Some((manager, _)) => format!("changed by {manager}"),
+                None => "the API server does not record by whom".to_owned(),
+            };
+            let pointer = path.pointer(live);
+            let text =
+                format!("{pointer} is {} instead of {}, {by}", show(path.resolve(&old)), show(path.resolve(&new)));
+            Moved { path: pointer, text }
+        })
+        .collect();
+    if moved.is_empty() { whole("fields that were applied have other values now") } else { moved }
+}

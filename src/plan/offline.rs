@@ -1,0 +1,109 @@
+//! Plans from recorded objects, without any API server: for a look at what a profile would do to a cluster of which only a
+//! copy is there.
+//!
+//! Such a plan is approximate. Nothing here predicts defaults, admission or ownership: what only the server knows is left
+//! out, and said to be (as others learned: <https://github.com/argoproj/argo-cd/issues/11574>). Its digest approves nothing.
+
+use profile_sdk::{Body, Draft};
+use serde_json::Value;
+
+use super::compose::{compose, target};
+use super::item::{Effect, Preview};
+use super::{Basis, Plan, check};
+use crate::api::TargetRef;
+
+/// The plan of `drafts` on a cluster that holds `recorded` objects and nothing else.
+///
+/// # Errors
+///
+/// A sentence if no plan can be made of the drafts.
+pub fn plan(basis: Basis, drafts: &[Draft], recorded: &[Value]) -> Result<Plan, String> {
+    check::all(drafts, &basis.inputs)?;
+    let items = drafts.iter().map(|draft| {
+        let preview = match (check::one(draft, drafts), &draft.body) {
+            (Some(problem), _) => Preview::refused(problem),
+            (None, Body::Blocked { remedy, .. }) => Preview::refused(remedy.clone()),
+            (None, Body::Remove(_)) => {
+                Preview::refused("who else has a part in the object can't be told without the API server")
+            }
+            (None, Body::Ensure(desired)) => approximate(desired, find(recorded, &target(draft))),
+        };
+        compose(draft, "", preview, Effect::default(), None)
+    });
+    Ok(Plan::new(basis, items.collect()))
+}
+
+fn approximate(desired: &Value, live: Option<&Value>) -> Preview {
+    let result = live.map_or_else(|| desired.clone(), |live| merged(live, desired));
+    Preview::Approximate { desired: desired.clone(), live: live.cloned(), result }
+}
+
+/// The recorded object that `target` means, in whatever version it was recorded.
+fn find<'a>(recorded: &'a [Value], target: &TargetRef) -> Option<&'a Value> {
+    let group = |target: &TargetRef| target.api_version.rsplit_once('/').map(|(group, _)| group.to_owned());
+    recorded.iter().find(|object| {
+        let other = TargetRef::of(object);
+        group(&other) == group(target)
+            && (&other.kind, &other.name, &other.namespace) == (&target.kind, &target.name, &target.namespace)
+    })
+}
+
+/// `live` with the fields of `desired`: maps are merged, everything else is replaced.
+fn merged(live: &Value, desired: &Value) -> Value {
+    match (live, desired) {
+        (Value::Object(live), Value::Object(desired)) => {
+            let mut merged_map = live.clone();
+            for (key, value) in desired {
+                let value = live.get(key).map_or_else(|| value.clone(), |live| merged(live, value));
+                merged_map.insert(key.clone(), value);
+            }
+            Value::Object(merged_map)
+        }
+        (_, desired) => desired.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Operation;
+    use serde_json::json;
+
+    fn widget(spec: Value) -> Value {
+        json!({"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec})
+    }
+
+    fn planned(desired: Value, recorded: &[Value]) -> Plan {
+        plan(Basis::default(), &[Draft::new("w", Body::Ensure(desired), "sizes it")], recorded).unwrap()
+    }
+
+    #[test]
+    fn s23_a_plan_from_recorded_objects_says_that_it_is_approximate() {
+        let mut live = widget(json!({"size": 1, "colour": "red"}));
+        live["apiVersion"] = json!("example.dev/v1alpha1");
+        let plan = planned(widget(json!({"size": 2})), &[live]);
+        let item = &plan.items[0];
+        assert_eq!(item.operation, Operation::Update);
+        assert!(item.diff.contains("-  size: 1\n+  size: 2\n") && item.diff.contains(" colour: red"), "{}", item.diff);
+        assert!(item.message.contains("Approximate"), "{}", item.message);
+    }
+
+    #[test]
+    fn w1_the_digest_of_an_approximate_plan_approves_no_other() {
+        let draft = Draft::new("w", Body::Ensure(widget(json!({"size": 2}))), "sizes it");
+        let desired = widget(json!({"size": 2}));
+        let preview =
+            Preview::Known { desired: desired.clone(), live: None, result: desired.clone(), conflicts: Vec::new() };
+        let real = Plan::new(Basis::default(), vec![compose(&draft, "us", preview, Effect::default(), None)]);
+        assert_ne!(planned(desired, &[]).digest, real.digest);
+    }
+
+    #[test]
+    fn what_is_as_wanted_and_what_is_new_are_told_apart() {
+        assert_eq!(planned(widget(json!({"size": 2})), &[]).items[0].operation, Operation::Create);
+        let live = widget(json!({"size": 2, "more": true}));
+        assert_eq!(planned(widget(json!({"size": 2})), &[live]).items[0].operation, Operation::NoChange);
+        let draft = Draft::new("w", Body::Ensure(json!({})), "is broken");
+        assert_eq!(plan(Basis::default(), &[draft], &[]).unwrap().items[0].operation, Operation::Blocked);
+    }
+}

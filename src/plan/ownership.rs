@@ -1,0 +1,138 @@
+//! Who has a part in an object: what an apply takes from others, what others keep, and what we have from before.
+
+use serde_json::Value;
+
+use super::diff;
+use super::fields::{self, FieldPath};
+use super::redact::Redactor;
+use super::wire::cut_text;
+use crate::api::{Conflict, FIELD_MANAGER};
+
+/// As much of a value as a sentence quotes.
+const QUOTE_LIMIT: usize = 200;
+
+/// The fields that the server says others own with another value, with both values, in a stable order.
+pub(super) fn conflicts(
+    live: Option<&Value>,
+    result: &Value,
+    named: &[(String, String)],
+    redactor: &Redactor,
+) -> Vec<Conflict> {
+    let nothing = Value::Null;
+    let live = live.unwrap_or(&nothing);
+    let (shown_live, shown_result) = (redactor.show(live), redactor.show(result));
+    let mut list: Vec<_> = named
+        .iter()
+        .map(|(field, manager)| {
+            let path = fields::from_cause(field, &[result, live]);
+            let value = |object: &Value| path.resolve(object).filter(|value| !value.is_null()).cloned();
+            Conflict {
+                path: path.pointer(live),
+                manager: manager.clone(),
+                live: value(&shown_live),
+                desired: value(&shown_result),
+                controller: fields::is_controller(live, manager),
+            }
+        })
+        .collect();
+    // The server names them in random order.
+    list.sort_by(|a, b| (&a.path, &a.manager).cmp(&(&b.path, &b.manager)));
+    list
+}
+
+/// What is in a list or map that is replaced as a whole, and not in its replacement: entries of others, unless the whole is
+/// ours alone. As `/path: entry`.
+pub(super) fn lost(live: &Value, result: &Value, manager: &str, redactor: &Redactor) -> Vec<String> {
+    let alone = fields::owned_alone_by(live, manager);
+    let (shown_live, shown_result) = (redactor.show(live), redactor.show(result));
+    let owned = fields::applied_by(result, manager);
+    let replaced = owned.iter().filter(|path| alone.binary_search(path).is_err());
+    let mut lost = Vec::new();
+    for path in replaced {
+        let pointer = path.pointer(live);
+        match (path.resolve(&shown_live), path.resolve(&shown_result)) {
+            (Some(Value::Array(before)), Some(Value::Array(after))) => {
+                // As often as it was there and is not any more.
+                let mut rest: Vec<&Value> = after.iter().collect();
+                for entry in before {
+                    match rest.iter().position(|other| *other == entry) {
+                        Some(index) => drop(rest.swap_remove(index)),
+                        None => lost.push(format!("{pointer}: {}", brief(entry))),
+                    }
+                }
+            }
+            (Some(before @ Value::Object(_)), Some(after @ Value::Object(_))) => {
+                let gone = diff::changes(before, after).into_iter().filter(|change| change.to.is_none());
+                lost.extend(gone.map(|change| {
+                    let value = change.from.as_ref().map(brief).unwrap_or_default();
+                    format!("{pointer}{}: {value}", change.path)
+                }));
+            }
+            _ => {}
+        }
+    }
+    lost
+}
+
+/// What stays although it is not wanted: fields that we gave up and others own too, and `unwanted` ones that an apply can't
+/// take away. A sentence for each.
+pub(super) fn kept(
+    live: Option<&Value>,
+    result: &Value,
+    manager: &str,
+    unwanted: &[String],
+    redactor: &Redactor,
+) -> Vec<String> {
+    let shown = redactor.show(result);
+    let mut kept = Vec::new();
+    if let Some(live) = live {
+        let ours = fields::applied_by(result, manager);
+        let given_up = fields::applied_by(live, manager).into_iter().filter(|path| ours.binary_search(path).is_err());
+        for path in given_up {
+            if let Some(value) = path.resolve(&shown) {
+                let owners = fields::other_owners(result, &path, manager);
+                kept.push(stays(&path.pointer(result), value, &owners));
+            }
+        }
+    }
+    for pointer in unwanted {
+        if let Some(value) = shown.pointer(pointer) {
+            let owners = fields::other_owners(result, &FieldPath::of_pointer(pointer), manager);
+            kept.push(stays(pointer, value, &owners));
+        }
+    }
+    kept
+}
+
+fn stays(pointer: &str, value: &Value, owners: &[&str]) -> String {
+    let value = brief(value);
+    match owners {
+        [] => format!("{pointer} stays {value}: nobody owns it, so it is a default of the kind"),
+        owners => {
+            format!("{pointer} stays {value}: {} owns it, and an apply can't take it away", owners.join(", "))
+        }
+    }
+}
+
+/// What the Go program, or an earlier version of ours, owned under the name without a profile: how many of `owned`.
+pub(super) fn earlier(live: Option<&Value>, owned: &[FieldPath]) -> String {
+    let before = live.map(|live| fields::applied_by(live, FIELD_MANAGER)).unwrap_or_default();
+    let taken = before.iter().filter(|path| owned.binary_search(path).is_ok()).count();
+    match (before.len(), taken) {
+        (0, _) => String::new(),
+        (all, taken) => format!(
+            "An earlier version of this operator (field manager {FIELD_MANAGER}) owns {all} of its fields; {taken} of them \
+             are taken over, the others stay as they are."
+        ),
+    }
+}
+
+/// `value` in as few words as tell it apart: entries of lists by what identifies them.
+fn brief(value: &Value) -> String {
+    let names = ["name", "path", "key", "id"];
+    let identity = names.iter().find_map(|key| Some((*key, value.get(*key)?.as_str()?)));
+    match identity {
+        Some((key, name)) => format!("{key} {}", cut_text(name, QUOTE_LIMIT)),
+        None => cut_text(&value.to_string(), QUOTE_LIMIT),
+    }
+}

@@ -1,0 +1,233 @@
+//! What a planned MachineConfig will do: which pools render it, whether their machines will have another content, and which
+//! other MachineConfigs bring the same.
+//!
+//! The rules of merging are those of facts/machine-config-pools.md section 7: kernel arguments are joined, duplicates
+//! kept; of files and units the last one wins, role worker before all others, each by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::contents::{Differences, Parts};
+use super::pool::{Pool, labels};
+use super::{Outlook, Planned};
+use crate::plan::digest;
+use crate::plan::item::Effect;
+
+const ROLE: &str = "machineconfiguration.openshift.io/role";
+
+/// What was read for plans. Only what pools point to now is kept.
+#[derive(Default)]
+pub(super) struct Studies {
+    /// How a planned change differs from a rendered configuration, by its name and the change.
+    differences: BTreeMap<(String, String), Differences>,
+    /// What a source brings, and its place in the order of merging, by the rendered configuration and its name.
+    sources: BTreeMap<(String, String), (Parts, Place)>,
+}
+
+/// The order in which MachineConfigs are merged: role worker first, then by name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place(bool, String);
+
+impl Place {
+    fn of(object: &Value) -> Self {
+        let worker = labels(object).get(ROLE).is_some_and(|role| role == "worker");
+        Self(!worker, name(object).to_owned())
+    }
+}
+
+impl Studies {
+    /// Learns from `read`, a rendered configuration or one of its sources, which is called `name`.
+    pub(super) fn learn(&mut self, pools: &BTreeMap<String, Pool>, planned: Planned<'_>, name: &str, read: &Value) {
+        let wanted: BTreeSet<_> = pools.values().map(|pool| pool.wanted.clone()).collect();
+        self.differences.retain(|(rendered, _), _| wanted.contains(rendered));
+        self.sources.retain(|(rendered, _), _| wanted.contains(rendered));
+        if wanted.contains(name) {
+            let differences = Differences::of(planned.live, planned.result, read);
+            self.differences.insert((name.to_owned(), key(planned)), differences);
+            return;
+        }
+        for pool in pools.values().filter(|pool| pool.sources.contains(name)) {
+            let found = (Parts::of(read), Place::of(read));
+            self.sources.insert((pool.wanted.clone(), name.to_owned()), found);
+        }
+    }
+}
+
+/// What `planned` sets in motion on `pools`.
+pub(super) fn outlook(pools: &BTreeMap<String, Pool>, studies: &Studies, planned: Planned<'_>) -> Outlook {
+    let Some(object) = planned.result.or(planned.live) else {
+        return Outlook::Known(Ok(Effect::default()));
+    };
+    let selecting = match selecting(pools, object) {
+        Ok(selecting) => selecting,
+        // What no pool renders can be removed without any effect.
+        Err(_) if planned.result.is_none() => Vec::new(),
+        Err(remedy) => return Outlook::Known(Err(remedy)),
+    };
+    let views: Vec<_> = selecting.iter().map(|pool| View { pool, object, planned, studies }).collect();
+    let unread: BTreeSet<_> = views.iter().flat_map(View::unread).collect();
+    if !unread.is_empty() {
+        return Outlook::Unread(unread.into_iter().collect());
+    }
+    let mut effect = Effect::default();
+    for view in &views {
+        view.add_to(&mut effect);
+    }
+    effect.notes.dedup();
+    Outlook::Known(Ok(effect))
+}
+
+/// The pools that render `object`; or why it would reach no machine.
+fn selecting<'a>(pools: &'a BTreeMap<String, Pool>, object: &Value) -> Result<Vec<&'a Pool>, String> {
+    let labels = labels(object);
+    let selecting: Vec<_> = pools.values().filter(|pool| pool.selects(&labels)).collect();
+    if selecting.is_empty() {
+        return Err(format!(
+            "no MachineConfigPool selects a MachineConfig with the labels {}: create the pool, or correct its machineConfigSelector",
+            Value::from_iter(labels)
+        ));
+    }
+    if selecting.iter().all(|pool| pool.machines == 0) {
+        let names: Vec<_> = selecting.iter().map(|pool| pool.name.as_str()).collect();
+        return Err(format!(
+            "MachineConfigPool {} has no machines, so the setting would reach none: aim at master where masters run the workloads",
+            names.join(", ")
+        ));
+    }
+    Ok(selecting)
+}
+
+/// A planned change, as one pool will see it.
+struct View<'a> {
+    pool: &'a Pool,
+    object: &'a Value,
+    planned: Planned<'a>,
+    studies: &'a Studies,
+}
+
+impl View<'_> {
+    fn differences(&self) -> Option<&Differences> {
+        self.studies.differences.get(&(self.pool.wanted.clone(), key(self.planned)))
+    }
+
+    /// What must be read: what the pool has now, and where others bring the same, its other sources.
+    fn unread(&self) -> Vec<String> {
+        let pool = self.pool;
+        if pool.wanted.is_empty() {
+            return Vec::new();
+        }
+        let Some(differences) = self.differences() else {
+            return vec![pool.wanted.clone()];
+        };
+        if differences.replaced.is_empty() && rivals(differences).is_empty() {
+            return Vec::new();
+        }
+        let known = |source: &&String| self.studies.sources.contains_key(&(pool.wanted.clone(), (*source).clone()));
+        let others = pool.sources.iter().filter(|source| source.as_str() != name(self.object));
+        others.filter(|source| !known(source)).cloned().collect()
+    }
+
+    fn sources(&self) -> impl Iterator<Item = (&String, &(Parts, Place))> {
+        let of_pool = self.studies.sources.iter().filter(|((rendered, _), _)| *rendered == self.pool.wanted);
+        of_pool.map(|((_, source), found)| (source, found)).filter(|(source, _)| *source != name(self.object))
+    }
+
+    fn add_to(&self, effect: &mut Effect) {
+        let pool = self.pool;
+        let nothing = Differences::default();
+        // A pool that has rendered nothing yet will render this.
+        let differences = self.differences();
+        let found = differences.unwrap_or(&nothing);
+        let place = Place::of(self.object);
+        let overridden: Vec<_> = found
+            .replaced
+            .iter()
+            .filter_map(|entry| {
+                let later = self.sources().find(|(_, (parts, other))| parts.names(entry) && *other > place)?;
+                Some((entry, later.0))
+            })
+            .collect();
+        for (entry, by) in &overridden {
+            effect
+                .notes
+                .push(format!("On pool {} MachineConfig {by} overrides {entry}: it stays as it is.", pool.name));
+        }
+        let in_force = |entry: &&String| !overridden.iter().any(|(other, _)| other == entry);
+        for entry in found.replaced.iter().filter(in_force) {
+            let before = self.sources().filter(|(_, (parts, _))| parts.names(entry)).map(|(source, _)| source.as_str());
+            let before: Vec<_> = before.collect();
+            if !before.is_empty() {
+                let note = format!("On pool {} it replaces {entry} of MachineConfig {}.", pool.name, before.join(", "));
+                effect.notes.push(note);
+            }
+        }
+        let changes = differences.is_none()
+            || found.appended
+            || found.scalars
+            || !found.removed.is_empty()
+            || found.entries.iter().any(|entry| in_force(&entry));
+        if !changes {
+            effect.notes.push(format!("The machines of pool {} have all of it already: none reboots.", pool.name));
+            return;
+        }
+        self.note_rivals(found, effect);
+        effect.pools.insert(pool.name.clone(), pool.machines);
+        effect.notes.extend(state_of(pool));
+    }
+
+    /// Kernel arguments that other MachineConfigs set as well.
+    fn note_rivals(&self, found: &Differences, effect: &mut Effect) {
+        for (ours, theirs) in rivals(found) {
+            let by = self.sources().filter(|(_, (parts, _))| parts.arguments().any(|argument| argument == theirs));
+            let by: Vec<_> = by.map(|(source, _)| source.as_str()).collect();
+            let by = if by.is_empty() { "another MachineConfig".to_owned() } else { by.join(", ") };
+            effect.notes.push(if ours == theirs {
+                format!("Kernel argument {ours} is already provided by {by}: it would be there twice, and the machines reboot without need.")
+            } else {
+                format!("Kernel argument {theirs} is set by {by}: it is on the command line beside {ours}, and the later one usually wins.")
+            });
+        }
+    }
+}
+
+/// New kernel arguments, each with one that other objects bring under the same name.
+fn rivals(differences: &Differences) -> Vec<(&str, &str)> {
+    let name = |argument: &str| argument.split('=').next().unwrap_or_default().to_owned();
+    let mut found: Vec<_> = differences
+        .new_arguments
+        .iter()
+        .flat_map(|ours| {
+            let others = differences.other_arguments.iter().filter(move |theirs| name(theirs) == name(ours));
+            others.map(move |theirs| (ours.as_str(), theirs.as_str()))
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// What keeps a pool from rolling out.
+pub(super) fn state_of(pool: &Pool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if pool.paused {
+        notes.push(format!("MachineConfigPool {} is paused: nothing happens on it until it is unpaused.", pool.name));
+    }
+    if let Some(message) = pool.holds("Degraded") {
+        notes.push(format!("MachineConfigPool {} is degraded already: {message}.", pool.name));
+    }
+    notes
+}
+
+/// Identifies a planned change by its content.
+fn key(planned: Planned<'_>) -> String {
+    let spec = |object: Option<&Value>| object.map(|object| object.get("spec").cloned().unwrap_or_default());
+    digest::sha256(&(spec(planned.live), spec(planned.result)))
+}
+
+fn name(object: &Value) -> &str {
+    object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! What planned MachineConfigs do, by the rules of merging that were observed.
+
+use serde_json::json;
+
+use super::*;
+
+fn machine_config(name: &str, role: &str, spec: Value) -> Value {
+    json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": name, "labels": {ROLE: role}}, "spec": spec})
+}
+
+fn kargs(arguments: &[&str]) -> Value {
+    json!({"kernelArguments": arguments})
+}
+
+fn files(files: &[(&str, &str)]) -> Value {
+    let files: Vec<_> =
+        files.iter().map(|(path, source)| json!({"path": path, "contents": {"source": source}})).collect();
+    json!({"config": {"storage": {"files": files}}})
+}
+
+/// A world of pools with what they have rendered, and the sources of that.
+struct World {
+    pools: BTreeMap<String, Pool>,
+    objects: BTreeMap<String, Value>,
+}
+
+impl World {
+    fn new(rendered: Value, sources: &[Value]) -> Self {
+        let mut objects = BTreeMap::from([("rendered".to_owned(), json!({"spec": rendered}))]);
+        objects.extend(sources.iter().map(|source| (name(source).to_owned(), source.clone())));
+        let world = Self { pools: BTreeMap::new(), objects };
+        world.with_pool("worker", json!({"matchLabels": {ROLE: "worker"}}), 3, false)
+    }
+
+    fn with_pool(mut self, name: &str, selector: Value, machines: u32, paused: bool) -> Self {
+        let sources: Vec<_> =
+            self.objects.keys().filter(|name| *name != "rendered").map(|name| json!({"name": name})).collect();
+        let pool = json!({
+            "metadata": {"name": name},
+            "spec": {"machineConfigSelector": selector, "paused": paused,
+                "configuration": {"name": "rendered", "source": sources}},
+            "status": {"machineCount": machines},
+        });
+        self.pools.insert(name.to_owned(), Pool::read(&pool));
+        self
+    }
+
+    /// The effect, and how many objects were read for it.
+    fn effect(&self, live: Option<&Value>, result: Option<&Value>) -> (Result<Effect, String>, usize) {
+        let (mut studies, mut read) = (Studies::default(), 0);
+        let planned = Planned { live, result };
+        loop {
+            match outlook(&self.pools, &studies, planned) {
+                Outlook::Known(known) => return (known, read),
+                Outlook::Unread(names) => {
+                    for name in names {
+                        read += 1;
+                        studies.learn(&self.pools, planned, &name, &self.objects[&name]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn m6_a_kernel_argument_that_another_machine_config_provides_is_said_with_its_name() {
+    let theirs = machine_config("50-worker-psi", "worker", kargs(&["psi=1"]));
+    let world =
+        World::new(kargs(&["quiet", "psi=1"]), &[machine_config("00-worker", "worker", kargs(&["quiet"])), theirs]);
+    let ours = machine_config("99-worker-psi-karg", "worker", kargs(&["psi=1"]));
+    let (effect, read) = world.effect(None, Some(&ours));
+    let effect = effect.unwrap();
+    assert_eq!(effect.pools, [("worker".to_owned(), 3)].into(), "it would be there twice, which is another content");
+    assert_eq!(
+        effect.notes,
+        [
+            "Kernel argument psi=1 is already provided by 50-worker-psi: it would be there twice, and the machines reboot without need."
+        ]
+    );
+    assert_eq!(read, 3, "what is rendered, and two sources");
+}
+
+#[test]
+fn m6_a_kernel_argument_with_another_value_is_said_with_both() {
+    let theirs = machine_config("50-worker-psi", "worker", kargs(&["psi=0"]));
+    let world = World::new(kargs(&["psi=0"]), &[theirs]);
+    let ours = machine_config("99-worker-psi-karg", "worker", kargs(&["psi=1"]));
+    let notes = world.effect(None, Some(&ours)).0.unwrap().notes;
+    assert!(notes[0].contains("psi=0 is set by 50-worker-psi") && notes[0].contains("beside psi=1"), "{notes:?}");
+}
+
+#[test]
+fn m7_taking_a_kernel_argument_out_reboots_and_other_arguments_are_not_spoken_of() {
+    let ours = machine_config("99-worker-psi-karg", "worker", kargs(&["psi=1"]));
+    let world = World::new(kargs(&["hugepagesz=1G", "hugepages=4", "psi=1"]), std::slice::from_ref(&ours));
+    let (effect, read) = world.effect(Some(&ours), None);
+    let effect = effect.unwrap();
+    assert_eq!((effect.machines(), effect.notes.len(), read), (3, 0, 1));
+    let other_order = machine_config("99-worker-psi-karg", "worker", kargs(&["b", "a"]));
+    let before = machine_config("99-worker-psi-karg", "worker", kargs(&["a", "b"]));
+    assert_eq!(world.effect(Some(&before), Some(&other_order)).0.unwrap().machines(), 3, "the order counts");
+}
+
+#[test]
+fn m8_every_pool_that_renders_it_is_named_with_its_machines() {
+    let world = World::new(kargs(&[]), &[])
+        .with_pool(
+            "infra",
+            json!({"matchExpressions": [{"key": ROLE, "operator": "In", "values": ["worker", "infra"]}]}),
+            2,
+            true,
+        )
+        .with_pool("master", json!({"matchLabels": {ROLE: "master"}}), 3, false);
+    let ours = machine_config("99-worker-psi-karg", "worker", kargs(&["psi=1"]));
+    let effect = world.effect(None, Some(&ours)).0.unwrap();
+    assert_eq!(effect.pools, [("infra".to_owned(), 2), ("worker".to_owned(), 3)].into());
+    assert!(effect.notes[0].contains("infra is paused"), "{:?}", effect.notes);
+}
+
+#[test]
+fn m8_a_file_that_a_later_machine_config_overrides_stays_as_it_is() {
+    let theirs = machine_config("10-infra-swap", "infra", files(&[("/etc/swap", "data:,theirs")]));
+    let world = World::new(files(&[("/etc/swap", "data:,theirs")]), &[theirs]);
+    let ours = machine_config("99-worker-swap", "worker", files(&[("/etc/swap", "data:,ours")]));
+    let effect = world.effect(None, Some(&ours)).0.unwrap();
+    assert!(effect.pools.is_empty(), "{effect:?}");
+    assert!(effect.notes[0].contains("10-infra-swap overrides /etc/swap"), "{:?}", effect.notes);
+
+    let earlier = machine_config("10-worker-swap", "worker", files(&[("/etc/swap", "data:,theirs")]));
+    let world = World::new(files(&[("/etc/swap", "data:,theirs")]), &[earlier]);
+    let effect = world.effect(None, Some(&ours)).0.unwrap();
+    assert_eq!(effect.machines(), 3);
+    assert!(effect.notes[0].contains("replaces /etc/swap of MachineConfig 10-worker-swap"), "{:?}", effect.notes);
+}
+
+#[test]
+fn what_the_machines_have_already_reboots_none() {
+    let world = World::new(files(&[("/etc/a", "data:,a"), ("/etc/b", "data:,b")]), &[]);
+    let ours = machine_config("99-worker-a", "worker", files(&[("/etc/a", "data:,a")]));
+    let (effect, read) = world.effect(None, Some(&ours));
+    let effect = effect.unwrap();
+    assert!(effect.pools.is_empty() && effect.notes[0].contains("none reboots"), "{effect:?}");
+    assert_eq!(read, 1);
+}
+
+#[test]
+fn m9_what_no_machine_would_get_is_no_plan() {
+    let ours = machine_config("99-worker-psi-karg", "worker", kargs(&["psi=1"]));
+    let mut world = World::new(kargs(&[]), &[]);
+    world = world.with_pool("worker", json!({"matchLabels": {ROLE: "worker"}}), 0, false);
+    assert!(world.effect(None, Some(&ours)).0.unwrap_err().contains("aim at master"));
+    let astray = machine_config("99-gpu", "gpu", kargs(&["psi=1"]));
+    assert!(world.effect(None, Some(&astray)).0.unwrap_err().contains("no MachineConfigPool selects"));
+    assert_eq!(world.effect(Some(&astray), None).0.unwrap(), Effect::default(), "but it can be removed");
+}
