@@ -1,5 +1,6 @@
 //! The command line: `virt-advisor run` is the operator; the other commands print what is generated from the code.
 
+mod diff;
 mod flags;
 mod rbac;
 
@@ -30,6 +31,7 @@ struct Cli {
 enum Command {
     /// Run the operator until it is told to stop (SIGTERM or Ctrl-C).
     Run(Box<RunFlags>),
+    Diff(diff::DiffFlags),
     /// Print the CustomResourceDefinition, with the options of every profile.
     Crd,
     /// Print the ClusterRole that the operator needs, from what core and profiles declare.
@@ -39,19 +41,28 @@ enum Command {
 /// Reads the command line and does what it says.
 #[must_use]
 pub fn main() -> ExitCode {
+    // Only the first installation counts; an error says that there was one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let failed = |problem: String| (1, problem);
+    let done = |()| ExitCode::SUCCESS;
     let result = match Cli::parse().command {
-        Command::Run(flags) => run(*flags),
+        Command::Run(flags) => run(*flags).map(done).map_err(failed),
+        Command::Diff(flags) => diff::run(flags, print),
         Command::Crd => {
-            api::crd_yaml(registry::PROFILES).map_err(|error| error.to_string()).and_then(|yaml| print(&yaml))
+            let yaml = api::crd_yaml(registry::PROFILES).map_err(|error| error.to_string());
+            yaml.and_then(|yaml| print(&yaml)).map(done).map_err(failed)
         }
-        Command::Rbac => rbac_yaml().map_err(|error| error.to_string()).and_then(|yaml| print(&yaml)),
+        Command::Rbac => {
+            let yaml = rbac_yaml().map_err(|error| error.to_string());
+            yaml.and_then(|yaml| print(&yaml)).map(done).map_err(failed)
+        }
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
+        Ok(code) => code,
+        Err((code, problem)) => {
             // Standard error may be closed; then there is nobody to tell.
             let _ = writeln!(io::stderr(), "virt-advisor: {problem}");
-            ExitCode::FAILURE
+            ExitCode::from(code)
         }
     }
 }
@@ -70,8 +81,6 @@ fn print(text: &str) -> Result<(), String> {
 async fn run(flags: RunFlags) -> Result<(), String> {
     flags.refuse_unfinished()?;
     telemetry::init(flags.encoder(), flags.level()?);
-    // Only the first installation counts; an error says that there was one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let client = cluster::connect(flags.kubeconfig()).await.map_err(|error| error.to_string())?;
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone())?;

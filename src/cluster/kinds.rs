@@ -99,6 +99,11 @@ impl Cluster {
         if let Some(known) = self.cache().versions.get(&key) {
             return Ok(find(known));
         }
+        // One asks, whoever else wants to know the same meanwhile waits for the answer.
+        let _asking = self.resolving.lock().await;
+        if let Some(known) = self.cache().versions.get(&key) {
+            return Ok(find(known));
+        }
         let answer = match group {
             "" => self.client.list_core_api_resources(version).await,
             group => self.client.list_api_group_resources(&format!("{group}/{version}")).await,

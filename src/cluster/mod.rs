@@ -31,13 +31,14 @@ use kinds::KindCache;
 pub struct Cluster {
     client: Client,
     kinds: Mutex<KindCache>,
+    resolving: tokio::sync::Mutex<()>,
 }
 
 impl Cluster {
     /// The cluster behind `client`.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, kinds: Mutex::default() }
+        Self { client, kinds: Mutex::default(), resolving: tokio::sync::Mutex::default() }
     }
 
     /// The client, for watches.
@@ -55,7 +56,8 @@ impl Cluster {
         let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
         match self.request(request).await {
             Ok(object) => Ok(Some(object)),
-            Err(ClusterError::NotFound { namespace_missing: false, .. }) => Ok(None),
+            // Reading in a namespace that does not exist is answered like this too.
+            Err(ClusterError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }

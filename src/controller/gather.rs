@@ -6,17 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use profile_sdk::{Body, Draft, Inputs, Kind, Planner, Profile, Read};
+use profile_sdk::{Body, Draft, Kind, Planner, Profile};
 use serde_json::{Value, json};
 
+use super::Context;
 use super::memory::{Drafted, Memory, Previewed};
 use super::progress::{change, only_rollouts, standing};
 use super::triggers::Causes;
 use super::watches::{NotListed, crd_subject};
-use super::{Context, draft};
 use crate::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
 use crate::cluster::{ClusterError, Served, Subject};
-use crate::engine::{CONCURRENCY, Engine, EngineError, Task, version};
+use crate::engine::{CONCURRENCY, Drafting, Engine, EngineError, Task, version};
 use crate::plan::health::Rollout;
 use crate::plan::item::PlanItem;
 use crate::plan::observed::{Wanted, World};
@@ -144,35 +144,11 @@ impl Look<'_> {
     async fn draft(&self, planner: &dyn Planner) -> Result<Result<Drafted, World>, GatherError> {
         let served = self.served_kinds().await?;
         self.follow(&served).await?;
-        let mut missing = Vec::new();
-        for needed in planner.prerequisites() {
-            if !served.contains_key(&needed.kind) {
-                let kind = needed.kind;
-                missing.push(format!("{} (CRD {}) is not installed: {}", kind.kind, kind.crd_name(), needed.hint));
-            }
-        }
-        let reads = planner.reads();
-        let objects: Vec<(Read, Option<Value>)> =
-            stream::iter(reads).map(|read| self.read(read, &served)).buffered(CONCURRENCY).try_collect().await?;
-        for needed in planner.prerequisites() {
-            let Some((namespace, name)) = needed.object.filter(|_| served.contains_key(&needed.kind)) else {
-                continue;
-            };
-            let read = Read { kind: needed.kind, namespace, name };
-            let known = objects.iter().find(|(other, _)| *other == read).map(|(_, object)| object.is_some());
-            let exists = match known {
-                Some(exists) => exists,
-                None => self.read(read.clone(), &served).await?.1.is_some(),
-            };
-            if !exists {
-                let place = read.namespace.as_deref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-                missing.push(format!("{} {place}{} does not exist: {}", read.kind.kind, read.name, needed.hint));
-            }
-        }
-        if !missing.is_empty() {
-            return Ok(Err(World::Missing(missing)));
-        }
-        Ok(draft::drafted(planner, &Inputs::new(objects), self.wanted.generation).map_err(World::Invalid))
+        Ok(match self.engine.draft(planner, &served).await? {
+            Drafting::Drafted(drafts, inputs) => Ok(Drafted { generation: self.wanted.generation, drafts, inputs }),
+            Drafting::Missing(missing) => Err(World::Missing(missing)),
+            Drafting::Invalid(problem) => Err(World::Invalid(problem)),
+        })
     }
 
     /// The profile's kinds that are served. What is not served may come: its CRD is followed.
@@ -183,14 +159,7 @@ impl Look<'_> {
             let name = kind.crd_name();
             self.ctx.triggers.seen(self.config, crd_subject(&name), self.ctx.watches.crd_version(&name));
         }
-        let mut served = BTreeMap::new();
-        for kind in kinds {
-            // One after the other: the kinds of a group are known from one request, and all of them after the first plan.
-            if let Some(found) = resolve(self.ctx, &kind).await? {
-                served.insert(kind, found);
-            }
-        }
-        Ok(served)
+        Ok(self.engine.served(kinds).await?)
     }
 
     async fn follow(&self, served: &BTreeMap<Kind, Served>) -> Result<(), NotListed> {
@@ -201,20 +170,6 @@ impl Look<'_> {
             .map(|(_, served)| served.clone())
             .collect();
         self.ctx.watches.follow(self.config, &kinds).await
-    }
-
-    async fn read(&self, read: Read, served: &BTreeMap<Kind, Served>) -> Result<(Read, Option<Value>), GatherError> {
-        let object = match served.get(&read.kind) {
-            Some(kind) => {
-                let object = self.engine.get(kind, read.namespace.as_deref(), &read.name).await;
-                object.map_err(|source| GatherError::Object {
-                    object: format!("{} {}", read.kind.kind, read.name),
-                    source,
-                })?
-            }
-            None => None,
-        };
-        Ok((read, object))
     }
 
     async fn items(&self, drafted: &Drafted, memory: &mut Memory) -> Result<Vec<PlanItem>, GatherError> {

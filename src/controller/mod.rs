@@ -3,7 +3,6 @@
 mod act;
 mod advertise;
 mod clock;
-mod draft;
 mod gather;
 mod memory;
 mod progress;

@@ -4,6 +4,7 @@
 //! Reads and dry runs only: nothing here is stored on any server. What the server answers is put together by
 //! [`crate::plan::compose`], which is pure.
 
+mod draft;
 mod item;
 mod order;
 mod remedy;
@@ -22,6 +23,8 @@ use crate::plan::item::PlanItem;
 use crate::plan::{Basis, Plan, check};
 use crate::rollout::Rollouts;
 
+pub use draft::Drafting;
+
 /// Requests that one plan has under way at a time.
 pub const CONCURRENCY: usize = 8;
 /// Rendered configurations that are in memory at a time: each has hundreds of kilobytes.
@@ -33,6 +36,14 @@ pub enum EngineError {
     /// No plan can be made of the drafts at all.
     #[error("{0}")]
     Drafts(String),
+    /// A kind could not be looked up.
+    #[error("looking up kind {kind} failed: {source}")]
+    Kind {
+        /// The kind.
+        kind: &'static str,
+        /// Why.
+        source: ClusterError,
+    },
     /// An object could not be read.
     #[error("reading {object} failed: {source}")]
     Object {
@@ -64,7 +75,7 @@ impl EngineError {
         match self {
             Self::Drafts(_) => "InvalidDrafts",
             Self::Rendered { .. } => "NotFound",
-            Self::Object { source, .. } | Self::Preview { source, .. } => source.reason(),
+            Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => source.reason(),
         }
     }
 
@@ -72,7 +83,9 @@ impl EngineError {
     #[must_use]
     pub fn is_race(&self) -> bool {
         match self {
-            Self::Object { source, .. } | Self::Preview { source, .. } => matches!(source, ClusterError::Moved),
+            Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => {
+                matches!(source, ClusterError::Moved)
+            }
             Self::Drafts(_) | Self::Rendered { .. } => false,
         }
     }

@@ -97,6 +97,9 @@ pub(super) fn of(refusal: &Refusal, about: &About<'_>) -> String {
         );
     }
     if let Some(problem) = type_problem(message) {
+        // Entries of lists are named by their values.
+        let path = problem.split(['[', ' ']).next().unwrap_or_default().trim_end_matches(':');
+        let problem = if about.secretive { format!("{path} has another type or form") } else { problem };
         return format!("the draft does not fit {} ({}): {problem}", target.kind, target.api_version);
     }
     if refusal.code == 413 || message.contains("request is too large") || message.contains("ResourceExhausted") {
@@ -105,8 +108,7 @@ pub(super) fn of(refusal: &Refusal, about: &About<'_>) -> String {
     if message.contains("failed to convert new object") {
         return format!("a value is not in the form that {} demands, for example base64", target.kind);
     }
-    if let Some(cause) = refusal.causes.iter().find(|cause| cause.reason == "NamespaceTerminating") {
-        let _ = cause;
+    if refusal.causes.iter().any(|cause| cause.reason == "NamespaceTerminating") {
         return format!("namespace {} is being deleted", target.namespace.as_deref().unwrap_or_default());
     }
     if about.secretive {
@@ -133,7 +135,9 @@ fn without_values(refusal: &Refusal) -> String {
     if is_admission || !refusal.causes.iter().any(|cause| quoting(&cause)) {
         return refusal.message.clone();
     }
-    let causes = refusal.causes.iter().map(|cause| format!("{}: {}", cause.field, after_value(&cause.message)));
+    // A cause without a field only says that there may be more.
+    let causes = refusal.causes.iter().filter(|cause| !cause.field.is_empty() && cause.field != "<nil>");
+    let causes = causes.map(|cause| format!("{}: {}", cause.field, after_value(&cause.message)));
     causes.collect::<Vec<_>>().join("; ")
 }
 
@@ -242,6 +246,10 @@ mod tests {
         );
         let closed = remedy(422, message, &cause, true);
         assert!(closed.contains("field spec.mode") && !closed.contains("hunter2"), "{closed}");
+        let twice = "failed to create typed patch object (/w; example.dev/v1, Kind=Widget): .spec.set: duplicate entries for key [=\"hunter2\"]";
+        assert!(remedy(500, twice, &[], false).contains("duplicate entries"));
+        let closed = remedy(500, twice, &[], true);
+        assert!(closed.contains(".spec.set has another type or form") && !closed.contains("hunter2"), "{closed}");
         let denied = remedy(422, "ValidatingAdmissionPolicy 'P' denied request: map[password:hunter2]", &[], true);
         assert!(!denied.contains("hunter2"), "{denied}");
     }

@@ -28,7 +28,7 @@ pub mod reason;
 pub mod redact;
 pub mod size;
 pub mod status;
-mod summary;
+pub mod summary;
 pub mod wire;
 
 use serde_json::{Value, json};

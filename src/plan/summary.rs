@@ -105,7 +105,9 @@ pub(super) fn of_execution(items: &[Item]) -> String {
     format!("{done} of {} items are done. {}", items.len(), under_way.join(" ")).trim().to_owned()
 }
 
-fn in_figures(plan: &Plan) -> String {
+/// The plan in figures, in one sentence.
+#[must_use]
+pub fn in_figures(plan: &Plan) -> String {
     let figures = figures(plan);
     let counts = [
         (figures.create, "to create"),

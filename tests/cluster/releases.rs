@@ -8,7 +8,7 @@ use virt_advisor::api::Phase;
 use crate::fixture::{Fixture, Setup, hyper_converged, root};
 
 /// The folder of real third-party CRDs, if there is one.
-fn real_crds() -> Option<PathBuf> {
+pub fn real_crds() -> Option<PathBuf> {
     let folder = match std::env::var_os("ADVISOR_TEST_CRDS") {
         Some(folder) => PathBuf::from(folder),
         None => root().join("../shared/crds"),

@@ -1,0 +1,119 @@
+//! `virt-advisor diff NAME`: the whole plan, uncut, from the live cluster. It writes nothing.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::api::Operation;
+use crate::cluster::{self, Cluster};
+use crate::engine::{Drafting, Engine, Task};
+use crate::plan::{Basis, Plan, summary};
+use crate::registry;
+use crate::rollout::{MachineConfigPools, Rollouts};
+
+/// As `kubectl diff`: no differences, some, and no answer.
+const SAME: u8 = 0;
+const DIFFERENT: u8 = 1;
+const FAILED: u8 = 2;
+
+/// Print what a configuration would change, uncut, as unified diffs, with the digest of the plan. Writes nothing.
+///
+/// Exit codes: 0 nothing differs, 1 something does, 2 the plan could not be made or is blocked.
+#[derive(Debug, Args)]
+pub(super) struct DiffFlags {
+    /// The VirtPlatformConfig, which is called like its profile.
+    name: String,
+
+    /// Kubeconfig of the cluster. Without it: KUBECONFIG, then the one in the home folder, then the Pod's service account.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+/// Prints the plan through `print`.
+pub(super) fn run(flags: DiffFlags, print: impl FnOnce(&str) -> Result<(), String>) -> Result<ExitCode, (u8, String)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| (FAILED, format!("the program can't start: {error}")))?;
+    let outcome = runtime.block_on(async {
+        let client = cluster::connect(flags.kubeconfig).await.map_err(|error| error.to_string())?;
+        plan(&Cluster::new(client), &flags.name).await
+    });
+    let (plan, published) = outcome.map_err(|problem| (FAILED, problem))?;
+    print(&text(&plan, published.as_deref())).map_err(|problem| (FAILED, problem))?;
+    Ok(ExitCode::from(if plan.blocked().next().is_some() {
+        FAILED
+    } else if plan.is_satisfied() {
+        SAME
+    } else {
+        DIFFERENT
+    }))
+}
+
+/// The plan of that configuration, made now, and the digest of the published one.
+async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), String> {
+    let profile = registry::find(name).ok_or_else(|| {
+        let known: Vec<_> = registry::PROFILES.iter().map(|profile| profile.about().name).collect();
+        format!("there is no profile {name}; this version has {}", known.join(", "))
+    })?;
+    let config =
+        cluster.config(name).await.map_err(|error| format!("reading VirtPlatformConfig {name} failed: {error}"))?;
+    let config =
+        config.ok_or_else(|| format!("there is no VirtPlatformConfig {name}: create it, or start the operator"))?;
+    let options = config.spec.options.clone();
+    let own = options.as_ref().and_then(|options| options.get(profile.about().options_key));
+    let planner = profile.configure(own).map_err(|error| error.to_string())?;
+
+    let pools = MachineConfigPools::default();
+    let unheard = |_, _| {};
+    let engine = Engine::new(cluster, &pools, &unheard);
+    let kinds = profile.kinds().iter().map(|declared| declared.kind).chain([pools.watched()]);
+    let served = engine.served(kinds).await.map_err(|error| error.to_string())?;
+    if let Some(kind) = served.get(&pools.watched()) {
+        let all =
+            cluster.list(kind).await.map_err(|error| format!("listing {} failed: {error}", kind.resource.plural))?;
+        pools.saw_all(&all);
+    }
+    let (drafts, inputs) = match engine.draft(planner.as_ref(), &served).await.map_err(|error| error.to_string())? {
+        Drafting::Drafted(drafts, inputs) => (drafts, inputs),
+        Drafting::Missing(missing) => return Err(missing.join("\n")),
+        Drafting::Invalid(problem) => return Err(problem),
+    };
+    let status = config.status.unwrap_or_default();
+    let basis = Basis { profile: name.to_owned(), options, inputs };
+    let task = Task { profile: name, kinds: profile.kinds(), drafts: &drafts, remembered: &status.items };
+    let plan = engine.plan(basis, task).await.map_err(|error| error.to_string())?;
+    Ok((plan, status.plan_hash))
+}
+
+/// Diffs with comments between them, which `patch` skips.
+fn text(plan: &Plan, published: Option<&str>) -> String {
+    let mut text = format!("# {}\n", summary::in_figures(plan));
+    for item in &plan.items {
+        // Writing to a text can't fail.
+        let _ = writeln!(
+            text,
+            "#\n# {}: {:?} {}, wave {}, impact {:?}",
+            item.name, item.operation, item.target, item.wave, item.severity
+        );
+        for line in item.message.lines() {
+            let _ = writeln!(text, "# {line}");
+        }
+        for conflict in &item.conflicts {
+            let _ = writeln!(text, "# takes {} over from {}", conflict.path, conflict.manager);
+        }
+        for lost in &item.lost {
+            let _ = writeln!(text, "# loses {lost}");
+        }
+        if item.operation != Operation::NoChange {
+            text.push_str(&item.diff);
+        }
+    }
+    let shown = match published {
+        Some(hash) if hash == plan.digest => "the status shows this plan",
+        Some(_) => "the status shows another plan",
+        None => "the status shows no plan",
+    };
+    let _ = writeln!(text, "#\n# plan {}: {shown}", plan.digest);
+    text
+}

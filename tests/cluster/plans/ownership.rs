@@ -1,0 +1,253 @@
+//! Who owns what, on the real server: what an apply takes, loses, leaves and gives back.
+
+use profile_sdk::{Body, ObjectRef};
+use serde_json::{Value, json};
+use virt_advisor::api::Operation;
+use virt_advisor::engine::manager;
+
+use super::world::{PROFILE, World, draft, widget};
+
+/// S12: every manager that people meet, against a field that is equal, different, or not ours.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s12_the_owner_of_every_field_that_is_taken_over_is_named() {
+    let world = World::start(&[]).await;
+    for (name, applies, controller) in [
+        ("kubectl-edit", false, false),
+        ("kubectl-client-side-apply", false, false),
+        ("argocd-controller", true, true),
+        ("Mozilla", false, false),
+        ("node-fetch", false, false),
+        ("hyperconverged-cluster-operator", false, true),
+    ] {
+        let theirs = widget(json!({"size": 1, "text": "theirs"}));
+        if applies {
+            world.apply(&theirs, name).await;
+        } else {
+            world.create(&theirs, name).await;
+        }
+        let same = world.item(&widget(json!({"size": 1}))).await;
+        assert_eq!((same.operation, same.conflicts.len()), (Operation::NoChange, 0), "{name}: adopted silently");
+
+        let other = world.item(&widget(json!({"size": 2}))).await;
+        let conflict = &other.conflicts[0];
+        assert_eq!(
+            (conflict.path.as_str(), conflict.manager.as_str(), conflict.controller, &conflict.live, &conflict.desired),
+            ("/spec/size", name, controller, &Some(json!(1)), &Some(json!(2)))
+        );
+        assert!(
+            other.needs_review() && other.message.contains(&format!("Takes 1 field over from {name}.")),
+            "{}",
+            other.message
+        );
+        assert_eq!(other.message.contains("looks like a controller"), controller, "{name}: {}", other.message);
+
+        let absent = world.item(&widget(json!({"set": ["x"]}))).await;
+        assert!(
+            absent.conflicts.is_empty() && absent.diff.contains(" text: theirs"),
+            "{name}: left alone: {}",
+            absent.diff
+        );
+        world.delete(&theirs).await;
+    }
+}
+
+/// S3, defect D39: what an apply replaces as a whole, on the real lists.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_entries_of_others_that_an_atomic_list_loses_are_said() {
+    let world = World::start(&[]).await;
+    let theirs = json!({"atomic": ["Theirs", "AlsoTheirs"], "selector": {"zone": "a"}, "set": ["theirs"], "map": [{"name": "theirs"}]});
+    world.create(&widget(theirs), "somebody").await;
+    let ours = json!({"atomic": ["Ours"], "selector": {"rack": "1"}, "set": ["ours"], "map": [{"name": "ours"}]});
+    let item = world.item(&widget(ours)).await;
+    assert_eq!(item.lost, ["/spec/atomic: \"Theirs\"", "/spec/atomic: \"AlsoTheirs\"", "/spec/selector/zone: \"a\""]);
+    assert!(item.message.contains("Entries of others are lost"), "{}", item.message);
+    for kept in [" - theirs\n", " - mode: Slow\n     name: theirs\n"] {
+        assert!(item.diff.contains(kept), "sets and map lists keep what others put there: {}", item.diff);
+    }
+    assert!(item.diff.contains("\n-  - Theirs\n-  - AlsoTheirs\n"), "{}", item.diff);
+}
+
+/// S1: what we gave up and others own too stays, and so does what should not be there; both are said.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s1_what_an_apply_can_not_take_away_is_said() {
+    let world = World::start(&[]).await;
+    for name in ["kubectl-client-side-apply", "Mozilla", "node-fetch"] {
+        world.create(&widget(json!({"size": 1, "text": "theirs"})), name).await;
+        world.apply(&widget(json!({"size": 1, "set": ["ours"]})), &manager(PROFILE)).await;
+        let mut without = draft("item", &widget(json!({"set": ["ours"]})));
+        without.unwanted = vec!["/spec/text".into(), "/spec/mode".into(), "/spec/memory".into()];
+        let item = world.item_of(without.clone()).await;
+        assert_eq!(item.operation, Operation::NoChange);
+        let owns = format!("{name} owns it, and an apply can't take it away");
+        assert_eq!(
+            item.kept,
+            [
+                format!("/spec/size stays 1: {owns}"),
+                format!("/spec/text stays \"theirs\": {owns}"),
+                format!("/spec/mode stays \"Slow\": {owns}"),
+            ]
+        );
+        // What nobody has set is a default.
+        world.delete(&widget(json!({}))).await;
+        world.apply(&widget(json!({"size": 1, "set": ["ours"]})), name).await;
+        let item = world.item_of(without.clone()).await;
+        assert_eq!(item.kept, ["/spec/mode stays \"Slow\": nobody owns it, so it is a default of the kind"]);
+        world.apply(&widget(json!({"size": 1, "set": ["ours"]})), &manager(PROFILE)).await;
+        world.apply(&widget(json!({"size": 1})), name).await;
+        // What is ours alone goes with it.
+        without.body = Body::Ensure(widget(json!({"size": 1})));
+        let item = world.item_of(without).await;
+        assert!(item.diff.contains("-  set:\n-  - ours\n"), "{}", item.diff);
+        world.delete(&widget(json!({}))).await;
+    }
+}
+
+/// N1: two fields for one purpose, one of them defaulted by the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n1_a_default_of_the_server_beside_our_field_is_said() {
+    let Some(crds) = crate::releases::real_crds() else {
+        eprintln!("skipped: 1 case needs the real CRDs; set ADVISOR_TEST_CRDS to their folder");
+        return;
+    };
+    let world = World::start(&[crds.join("operators/nodehealthchecks.remediation.medik8s.io.yaml")]).await;
+    let mut object = json!({
+        "apiVersion": "remediation.medik8s.io/v1alpha1", "kind": "NodeHealthCheck", "metadata": {"name": "n"},
+        "spec": {
+            "selector": {"matchExpressions": [{"key": "node-role.kubernetes.io/worker", "operator": "Exists"}]},
+            "remediationTemplate": {"apiVersion": "self-node-remediation.medik8s.io/v1alpha1", "kind": "SelfNodeRemediationTemplate", "name": "t", "namespace": "default"},
+        },
+    });
+    world.create(&object, "console").await;
+    let live = world.get(&object).await.unwrap();
+    object["spec"]["maxUnhealthy"] = json!(2);
+    let mut wanted = draft("item", &object);
+    wanted.unwanted = vec!["/spec/minHealthy".into()];
+    let item = world.item_of(wanted).await;
+    match (live.pointer("/spec/minHealthy"), item.operation) {
+        (_, Operation::Blocked) => assert!(item.message.contains("refuses"), "{}", item.message),
+        (Some(_), Operation::Update) => assert!(item.kept[0].starts_with("/spec/minHealthy stays"), "{:?}", item.kept),
+        (None, operation) => assert_eq!((operation, item.kept.len()), (Operation::Update, 0)),
+        (Some(_), operation) => panic!("{operation:?}: {}", item.message),
+    }
+}
+
+/// S19: our name with another operation, subresource or ending is not ours; the name without a profile is that of the Go
+/// program, whose fields the reviewed plan takes over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s19_what_an_earlier_version_owns_is_taken_over_and_said() {
+    let world = World::start(&[]).await;
+    world.apply(&widget(json!({"size": 1, "text": "old"})), "virt-advisor-operator").await;
+    world.edit(&widget(json!({})), json!({"spec": {"memory": "1Gi"}}), "virt-advisor-operator/tested-too").await;
+    let ours = widget(json!({"size": 2}));
+    let item = world.item(&ours).await;
+    assert!(
+        item.message.contains("(field manager virt-advisor-operator) owns 2 of its fields; 1 of them are taken over"),
+        "{}",
+        item.message
+    );
+    assert_eq!(item.conflicts[0].manager, "virt-advisor-operator");
+    world.execute(&item).await;
+    let entries = |object: &Value| object["metadata"]["managedFields"].as_array().unwrap().len();
+    let before = entries(&world.get(&ours).await.unwrap());
+    for _ in 0..10 {
+        assert_eq!(world.item(&ours).await.operation, Operation::NoChange);
+    }
+    assert_eq!(entries(&world.get(&ours).await.unwrap()), before, "looking writes no managedFields");
+}
+
+/// Two configurations that want different values at one path: neither takes it from the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_field_of_another_configuration_is_not_taken_over() {
+    let world = World::start(&[]).await;
+    world.apply(&widget(json!({"size": 1})), &manager("density")).await;
+    let item = world.item(&widget(json!({"size": 2}))).await;
+    assert_eq!(item.operation, Operation::Blocked);
+    assert!(item.message.starts_with("configuration density wants another value at /spec/size"), "{}", item.message);
+    assert_eq!(
+        world.item(&widget(json!({"size": 1}))).await.operation,
+        Operation::NoChange,
+        "the same value is shared"
+    );
+}
+
+/// Objects that were never applied, or whose managedFields somebody has stripped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_without_managed_fields_are_planned_like_others() {
+    let world = World::start(&[]).await;
+    let theirs = widget(json!({"size": 1, "atomic": ["x"]}));
+    world.create(&theirs, "somebody").await;
+    world.edit(&theirs, json!({"metadata": {"managedFields": [{}]}}), "somebody").await;
+    let stripped = world.get(&theirs).await.unwrap();
+    assert!(stripped["metadata"].get("managedFields").is_none(), "{stripped}");
+    let item = world.item(&widget(json!({"size": 2, "atomic": ["y"]}))).await;
+    let managers: Vec<_> = item.conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
+    assert_eq!(managers, ["before-first-apply", "before-first-apply"]);
+    assert_eq!(item.lost, ["/spec/atomic: \"x\""]);
+    let applied = world.execute(&item).await;
+    assert_eq!(applied["spec"]["size"], 2);
+
+    // Ours, stripped: it is as wanted, and what it was is not forgotten by the server's own doing.
+    world.edit(&theirs, json!({"metadata": {"managedFields": [{}]}}), "somebody").await;
+    assert_eq!(world.item(&widget(json!({"size": 2, "atomic": ["y"]}))).await.operation, Operation::NoChange);
+}
+
+/// S22: an administrator's own apply, of an older and smaller file, goes on working.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s22_kubectls_own_annotation_is_left_alone() {
+    let world = World::start(&[]).await;
+    let annotation = "{\"apiVersion\":\"example.dev/v1\",\"kind\":\"Widget\",\"spec\":{\"text\":\"theirs\"}}\n";
+    let mut theirs = widget(json!({"text": "theirs"}));
+    theirs["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/last-applied-configuration": annotation});
+    world.create(&theirs, "kubectl-client-side-apply").await;
+    let item = world.item(&widget(json!({"size": 1}))).await;
+    let after = world.execute(&item).await;
+    assert_eq!(after["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"], annotation);
+    let mut bad = widget(json!({"size": 1}));
+    bad["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/last-applied-configuration": "{}"});
+    assert_eq!(world.item(&bad).await.operation, Operation::Blocked);
+}
+
+fn removal(name: &str) -> profile_sdk::Draft {
+    let target = ObjectRef {
+        api_version: "example.dev/v1".into(),
+        kind: "Widget".into(),
+        namespace: Some("default".into()),
+        name: name.into(),
+    };
+    profile_sdk::Draft::new("item", Body::Remove(target), "is not wanted any more")
+}
+
+/// A removal takes the object where it is ours alone, our fields where others have a part in it, and nothing that never was ours.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
+    let world = World::start(&[]).await;
+    let ours = widget(json!({"size": 1, "labels": {"a": "b"}}));
+    assert_eq!(world.item_of(removal("w")).await.operation, Operation::NoChange, "nothing is there");
+
+    world.apply(&ours, &manager(PROFILE)).await;
+    // Status, finalizers and annotations of its controller do not make it somebody else's.
+    world
+        .edit(
+            &ours,
+            json!({"metadata": {"annotations": {"c": "d"}, "finalizers": ["example.dev/hold"]}}),
+            "widget-controller",
+        )
+        .await;
+    let goes = world.item_of(removal("w")).await;
+    assert_eq!(goes.operation, Operation::Remove, "{}", goes.message);
+    assert!(goes.diff.contains("+++ /dev/null") && goes.message.contains("The object is removed"), "{}", goes.message);
+    assert!(world.get(&ours).await.is_some(), "planning removes nothing");
+
+    world.edit(&ours, json!({"spec": {"text": "theirs"}}), "somebody").await;
+    let stays = world.item_of(removal("w")).await;
+    assert_eq!(stays.operation, Operation::Remove);
+    assert!(stays.message.contains("the object stays for somebody"), "{}", stays.message);
+    assert!(stays.diff.contains("-  size: 1\n") && stays.diff.contains(" text: theirs"), "{}", stays.diff);
+    let released = world.execute(&stays).await;
+    assert_eq!(released["spec"], json!({"text": "theirs", "mode": "Slow"}));
+
+    let foreign = world.item_of(removal("w")).await;
+    assert_eq!(foreign.operation, Operation::Blocked, "it is not ours any more");
+    assert!(foreign.message.contains("is not ours to remove: all of it belongs to somebody"), "{}", foreign.message);
+    world.edit(&ours, json!({"metadata": {"finalizers": null}}), "widget-controller").await;
+}

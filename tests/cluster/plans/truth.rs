@@ -1,0 +1,399 @@
+//! What a plan shows is what the server does: nothing hidden, nothing false, nothing that changes by itself.
+
+use serde_json::{Value, json};
+use virt_advisor::api::Operation;
+use virt_advisor::plan::diff::without_noise;
+use virt_advisor::rollout::Rollouts;
+
+use super::world::{World, config_map, draft, widget};
+
+/// S10, S2: for each pair of states the real apply gives what the preview showed, and changes nothing where the plan says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_the_real_apply_gives_what_the_preview_showed() {
+    let world = World::start(&[]).await;
+    let full = json!({
+        "size": 1, "atomic": ["a", "b"], "set": ["x", "y"], "map": [{"name": "m", "size": 1}, {"name": "n"}],
+        "selector": {"a": "b"}, "labels": {"p": "q"}, "free": {"deep": {"list": [1, {"z": "y"}]}, "f": 1.0},
+        "text": "line\n\nline  \r\nünï\u{2028}", "memory": "1Gi", "big": 9_007_199_254_740_993_i64,
+    });
+    for (theirs, ours) in [
+        (None, json!({})),
+        (None, full.clone()),
+        (Some(json!({})), full.clone()),
+        (Some(full.clone()), full.clone()),
+        (Some(full.clone()), json!({"size": 2})),
+        (Some(full.clone()), json!({"atomic": ["b"], "set": ["z"], "map": [{"name": "n", "size": 7}, {"name": "o"}]})),
+        (
+            Some(full.clone()),
+            json!({"selector": {"c": "d"}, "labels": {"r": "s"}, "free": {"deep": {"list": []}, "new": true}}),
+        ),
+        (Some(full.clone()), json!({"mode": "Slow", "text": "line\n\nline  \r\nünï\u{2028}"})),
+        (Some(json!({"map": [{"name": "m", "mode": "Fast"}]})), json!({"map": [{"name": "m"}]})),
+        (Some(json!({"memory": "1024Mi"})), json!({"memory": "1Gi"})),
+        (Some(json!({"atomic": ["a", "b"]})), json!({"atomic": ["b", "a"]})),
+    ] {
+        if let Some(theirs) = &theirs {
+            world.create(&widget(theirs.clone()), "somebody").await;
+        }
+        let before = world.get(&widget(json!({}))).await;
+        let item = world.item(&widget(ours.clone())).await;
+        let after = world.execute(&item).await;
+        let changed = before.as_ref().map(without_noise) != Some(without_noise(&after));
+        assert_eq!(item.operation != Operation::NoChange, changed, "{theirs:?} {ours}: {}", item.message);
+        assert_eq!(item.diff.is_empty(), !changed, "{theirs:?} {ours}: {}", item.diff);
+        let shown = |object: &Value| {
+            virt_advisor::plan::diff::unified(
+                &item.target.to_string(),
+                before.as_ref().map(without_noise).as_ref(),
+                Some(&without_noise(object)),
+            )
+        };
+        assert_eq!(item.diff, shown(&after), "{theirs:?} {ours}");
+        let again = world.item(&widget(ours.clone())).await;
+        assert_eq!((again.operation, again.diff.as_str()), (Operation::NoChange, ""), "{theirs:?} {ours}");
+        world.delete(&widget(json!({}))).await;
+    }
+}
+
+/// S5: a plan that is carried out stays carried out, whatever bumps the version meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s5_what_does_not_concern_the_plan_does_not_move_it() {
+    let world = World::start(&[]).await;
+    let ours = widget(json!({"size": 2, "map": [{"name": "m"}]}));
+    world.create(&widget(json!({"size": 1, "text": "theirs"})), "somebody").await;
+    let reviewed = world.plan(&[draft("item", &ours)]).await;
+    for bump in [
+        json!({"metadata": {"annotations": {"theirs": "1"}}}),
+        json!({"metadata": {"labels": {"theirs": "1"}}}),
+        json!({"spec": {"text": "theirs again"}}),
+        json!({"metadata": {"finalizers": ["example.dev/hold"]}}),
+        json!({"metadata": {"finalizers": []}}),
+    ] {
+        world.edit(&ours, bump.clone(), "somebody").await;
+        let now = world.plan(&[draft("item", &ours)]).await;
+        assert_eq!(now.digest, reviewed.digest, "{bump}");
+        assert_ne!(now.items[0].resource_version, reviewed.items[0].resource_version, "{bump}");
+    }
+    world.edit(&ours, json!({"spec": {"size": 3}}), "somebody").await;
+    assert_ne!(world.plan(&[draft("item", &ours)]).await.digest, reviewed.digest, "but its own field does");
+
+    let item = world.item(&ours).await;
+    let written = world.execute(&item).await;
+    for _ in 0..10 {
+        let now = world.item(&ours).await;
+        assert_eq!(
+            (now.operation, now.resource_version.as_deref()),
+            (Operation::NoChange, written["metadata"]["resourceVersion"].as_str())
+        );
+    }
+}
+
+/// S7, S6: numbers, texts and quantities that mean the same are no change; what they are is kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s6_s7_values_that_mean_the_same_are_no_change() {
+    let world = World::start(&[]).await;
+    world
+        .create(
+            &widget(json!({"memory": "1024Mi", "size": 150, "free": {"n": 1, "percent": "10%", "one": 1}})),
+            "somebody",
+        )
+        .await;
+    let ours = widget(json!({"memory": "1Gi", "size": 150, "free": {"n": 1.0, "percent": "10%", "one": 1}}));
+    let plain = world.item(&ours).await;
+    assert_eq!(plain.operation, Operation::Update, "a text is a text, where nobody says that it is a quantity");
+    assert_eq!(plain.conflicts.len(), 1);
+    let mut meant = draft("item", &ours);
+    meant.quantities = vec!["/spec/memory".into()];
+    let item = world.item_of(meant.clone()).await;
+    assert_eq!((item.operation, item.conflicts.len()), (Operation::NoChange, 0), "{}", item.diff);
+    meant.body = profile_sdk::Body::Ensure(widget(json!({"memory": "1G"})));
+    assert_eq!(world.item_of(meant).await.operation, Operation::Update);
+
+    // Kinds of Kubernetes itself are spelled alike by the server.
+    let quota = |cpu: &str| json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"cpu": cpu}}});
+    world.create(&quota("2000m"), "somebody").await;
+    assert_eq!(world.item(&quota("2")).await.operation, Operation::NoChange);
+
+    // A number where a text is wanted is said as that.
+    let wrong = world.item(&widget(json!({"size": "150"}))).await;
+    assert_eq!(wrong.operation, Operation::Blocked);
+    assert!(wrong.message.contains(".spec.size: expected numeric"), "{}", wrong.message);
+}
+
+/// S14: no noise of the server in a diff; X: what is left out by kubectl's own annotation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s14_a_diff_has_no_noise() {
+    let world = World::start(&[]).await;
+    let mut theirs = widget(json!({"size": 1}));
+    theirs["metadata"]["annotations"] =
+        json!({"kubectl.kubernetes.io/last-applied-configuration": "{\"spec\":{}}", "kept": "yes"});
+    world.create(&theirs, "kubectl-client-side-apply").await;
+    let status = json!({"status": {"phase": "Running"}});
+    world.edit(&theirs, status, "controller").await;
+    let item = world.item(&widget(json!({"size": 2}))).await;
+    for noise in [
+        "managedFields",
+        "resourceVersion",
+        "uid",
+        "generation",
+        "creationTimestamp",
+        "selfLink",
+        "status",
+        "last-applied",
+    ] {
+        assert!(!item.diff.contains(noise), "{noise}: {}", item.diff);
+    }
+    assert!(item.diff.starts_with("--- live/Widget default/w\n+++ planned/Widget default/w\n@@ "), "{}", item.diff);
+    // S22: what is sent has no such annotation either.
+    assert!(!item.desired.to_string().contains("last-applied"));
+}
+
+const MUTATING: &str = r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: stamp}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [example.dev], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [widgets]}
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: 'Object{metadata: Object.metadata{annotations: {"policy/validated": "true"}}, spec: Object.spec{size: 7}}'
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: stamp}
+spec: {policyName: stamp}
+"#;
+
+/// W3: what admission adds or replaces is in the preview, in the digest, and is no drift afterwards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w3_what_admission_makes_of_it_is_what_is_shown() {
+    let world = World::start(&[]).await;
+    let ours = widget(json!({"size": 2}));
+    let before = world.item(&ours).await;
+    world.install(MUTATING).await;
+    let mut item = before.clone();
+    // The policy takes effect a moment after it is stored.
+    for _ in 0..100 {
+        item = world.item(&ours).await;
+        if item.hash != before.hash {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert!(
+        item.diff.contains("+    policy/validated: \"true\"\n") && item.diff.contains("+  size: 7\n"),
+        "{}",
+        item.diff
+    );
+    assert_ne!(item.hash, before.hash, "what was reviewed is what happens");
+    let after = world.execute(&item).await;
+    assert_eq!(after["spec"]["size"], 7);
+    for _ in 0..3 {
+        let again = world.item(&ours).await;
+        assert_eq!((again.operation, again.diff.as_str()), (Operation::NoChange, ""));
+    }
+}
+
+/// S9, H3: each real kind, created from a draft, is as wanted on the next look, defaults and all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s9_defaults_of_real_kinds_make_no_diff() {
+    let Some(crds) = crate::releases::real_crds() else {
+        eprintln!("skipped: 16 kinds of third parties need the real CRDs; set ADVISOR_TEST_CRDS to their folder");
+        return;
+    };
+    let pools = json!({"matchLabels": {"pools.operator.machineconfiguration.openshift.io/worker": ""}});
+    let kinds = [
+        (
+            "descheduler/kubedeschedulers-ocp-4.14.yaml",
+            "operator.openshift.io/v1",
+            "KubeDescheduler",
+            "cluster",
+            json!({"profiles": ["AffinityAndTaints"], "deschedulingIntervalSeconds": 60}),
+        ),
+        (
+            "descheduler/kubedeschedulers-ocp-4.22.yaml",
+            "operator.openshift.io/v1",
+            "KubeDescheduler",
+            "cluster",
+            json!({"profiles": ["KubeVirtRelieveAndMigrate"], "evictionLimits": {"total": 5, "node": 2}}),
+        ),
+        (
+            "hco/hyperconvergeds-v1.14.0.yaml",
+            "hco.kubevirt.io/v1beta1",
+            "HyperConverged",
+            "kubevirt-hyperconverged",
+            json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 150}}),
+        ),
+        (
+            "hco/hyperconvergeds-v1.16.0.yaml",
+            "hco.kubevirt.io/v1beta1",
+            "HyperConverged",
+            "kubevirt-hyperconverged",
+            json!({"liveMigrationConfig": {"parallelMigrationsPerCluster": 8}, "featureGates": {"deployKubeSecondaryDNS": true}}),
+        ),
+        (
+            "hco/hyperconvergeds-main.yaml",
+            "hco.kubevirt.io/v1",
+            "HyperConverged",
+            "kubevirt-hyperconverged",
+            json!({"virtualization": {"liveMigrationConfig": {"parallelMigrationsPerCluster": 8}}, "featureGates": [{"name": "deployKubeSecondaryDNS"}]}),
+        ),
+        (
+            "openshift/kubeletconfigs.yaml",
+            "machineconfiguration.openshift.io/v1",
+            "KubeletConfig",
+            "k",
+            json!({"machineConfigPoolSelector": pools, "kubeletConfig": {"maxPods": 300, "systemReserved": {"memory": "1Gi"}}}),
+        ),
+        (
+            "openshift/machineconfigs.yaml",
+            "machineconfiguration.openshift.io/v1",
+            "MachineConfig",
+            "m",
+            json!({"kernelArguments": ["psi=1"], "config": {"ignition": {"version": "3.2.0"}}}),
+        ),
+        (
+            "operators/nodehealthchecks.remediation.medik8s.io.yaml",
+            "remediation.medik8s.io/v1alpha1",
+            "NodeHealthCheck",
+            "n",
+            json!({"selector": {"matchExpressions": [{"key": "node-role.kubernetes.io/worker", "operator": "Exists"}]}, "remediationTemplate": {"apiVersion": "self-node-remediation.medik8s.io/v1alpha1", "kind": "SelfNodeRemediationTemplate", "name": "t", "namespace": "default"}}),
+        ),
+        ("operators/metallb.io_metallbs.yaml", "metallb.io/v1beta1", "MetalLB", "metallb", json!({"logLevel": "info"})),
+        (
+            "operators/forklift.konveyor.io_forkliftcontrollers.yaml",
+            "forklift.konveyor.io/v1beta1",
+            "ForkliftController",
+            "forklift-controller",
+            json!({"feature_ui_plugin": "true"}),
+        ),
+        (
+            "operators/observability.openshift.io_uiplugins.yaml",
+            "observability.openshift.io/v1alpha1",
+            "UIPlugin",
+            "monitoring",
+            json!({"type": "Monitoring", "monitoring": {"perses": {"enabled": true}}}),
+        ),
+        (
+            "operators/kubevirts.yaml",
+            "kubevirt.io/v1",
+            "KubeVirt",
+            "kubevirt",
+            json!({"configuration": {"developerConfiguration": {"memoryOvercommit": 150}}}),
+        ),
+        (
+            "operators/nodemaintenance.medik8s.io_nodemaintenances.yaml",
+            "nodemaintenance.medik8s.io/v1beta1",
+            "NodeMaintenance",
+            "nm",
+            json!({"nodeName": "worker-0", "reason": "test"}),
+        ),
+        (
+            "operators/monitoring.coreos.com_prometheusrules.yaml",
+            "monitoring.coreos.com/v1",
+            "PrometheusRule",
+            "rules",
+            json!({"groups": [{"name": "g", "rules": [{"alert": "A", "expr": "vector(1)"}]}]}),
+        ),
+        (
+            "operators/monitoring.coreos.com_servicemonitors.yaml",
+            "monitoring.coreos.com/v1",
+            "ServiceMonitor",
+            "sm",
+            json!({"selector": {"matchLabels": {"a": "b"}}, "endpoints": [{"port": "metrics"}]}),
+        ),
+        (
+            "openshift/machineconfigurations.yaml",
+            "operator.openshift.io/v1",
+            "MachineConfiguration",
+            "cluster",
+            json!({"managementState": "Managed", "logLevel": "Normal"}),
+        ),
+    ];
+    // A pool that renders everything, and has rendered nothing yet.
+    let pool = json!({
+        "metadata": {"name": "worker", "labels": {"pools.operator.machineconfiguration.openshift.io/worker": ""}},
+        "spec": {"machineConfigSelector": {}}, "status": {"machineCount": 3},
+    });
+    let mut seen = std::collections::BTreeSet::new();
+    let mut world = World::start(&[]).await;
+    for (file, api_version, kind, name, spec) in kinds {
+        if !seen.insert(kind) {
+            // Another release of a kind that is installed: on a server of its own.
+            drop(world);
+            world = World::start(&[]).await;
+            seen = [kind].into();
+        }
+        world.pools.saw_all(std::slice::from_ref(&pool));
+        let crd = crds.join(file);
+        controlplane::install_crds(&world.admin, std::slice::from_ref(&crd)).await.unwrap();
+        world.start_anew();
+        let text = std::fs::read_to_string(&crd).unwrap();
+        let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec});
+        if text.contains("scope: Namespaced") {
+            object["metadata"]["namespace"] = json!("default");
+        }
+        let item = world.item(&object).await;
+        assert_eq!(item.operation, Operation::Create, "{file}: {}", item.message);
+        world.execute(&item).await;
+        let again = world.item(&object).await;
+        assert_eq!((again.operation, again.diff.as_str()), (Operation::NoChange, ""), "{file}: {}", again.message);
+    }
+}
+
+/// P3: the digest does not depend on which request was answered first, nor on the process that asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p3_a_plan_of_many_items_has_one_digest() {
+    let mut world = World::start(&[]).await;
+    let object = |index: usize| config_map(&format!("c{index}"), json!({"a": "b"}));
+    let drafts: Vec<_> = (0..20).map(|index| draft(&format!("item-{index}"), &object(index))).collect();
+    let first = world.plan(&drafts).await;
+    for _ in 0..20 {
+        world.start_anew();
+        assert_eq!(world.plan(&drafts).await.digest, first.digest);
+    }
+    let mut later = drafts.clone();
+    later[3].wave = 1;
+    assert_ne!(world.plan(&later).await.digest, first.digest, "the order of execution counts");
+    later = drafts.clone();
+    later.swap(0, 1);
+    assert_ne!(world.plan(&later).await.digest, first.digest, "also within a wave");
+    later = drafts;
+    later[19].body = profile_sdk::Body::Ensure(config_map("c19", json!({"a": "c"})));
+    assert_ne!(world.plan(&later).await.digest, first.digest, "one byte counts");
+}
+
+/// DESIGN section 8: at most 3n + 3 requests for n items, none of them twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_of_n_items_costs_at_most_three_requests_each() {
+    let mut world = World::start(&[]).await;
+    world.as_user_with(json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])).await;
+    for index in 0..10 {
+        if index % 2 == 0 {
+            world.create(&config_map(&format!("c{index}"), json!({"a": "theirs"})), "somebody").await;
+        }
+    }
+    let drafts: Vec<_> = (0..10)
+        .map(|index| draft(&format!("item-{index}"), &config_map(&format!("c{index}"), json!({"a": "ours"}))))
+        .collect();
+    let mark = world.plane.audit().mark();
+    let plan = world.plan(&drafts).await;
+    let requests: Vec<_> =
+        world.plane.audit().since(&mark).into_iter().filter(|request| request.user == "planner").collect();
+    assert_eq!(plan.items.iter().filter(|item| item.operation == Operation::Create).count(), 5);
+    // A GET and a dry run each; where somebody else owns the field one more, forced; and what is served.
+    assert_eq!(requests.len(), 10 + 10 + 5 + 1, "{requests:#?}");
+    assert!(requests.len() <= 3 * 10 + 3);
+    let gets: Vec<_> = requests
+        .iter()
+        .filter(|request| request.verb == "get" && !request.name.is_empty())
+        .map(|request| &request.name)
+        .collect();
+    let distinct: std::collections::BTreeSet<_> = gets.iter().collect();
+    assert_eq!(gets.len(), distinct.len(), "nothing is read twice");
+}
