@@ -2,18 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::Context;
 use super::memory::Memory;
-use crate::api::{Action, Operation, Phase, VirtPlatformConfig};
-use crate::cluster::{ApplyMode, ClusterError, Precondition};
-use crate::engine::manager;
+use crate::api::{Action, Phase, VirtPlatformConfig};
+use crate::cluster::ClusterError;
+use crate::engine;
+use crate::plan::Plan;
 use crate::plan::decision::Execution;
-use crate::plan::item::PlanItem;
-use crate::plan::moved::applied_view;
 use crate::plan::status::Written;
-use crate::plan::{Plan, fields, redact};
 
 /// A write that did not happen; the next look finds out why.
 #[derive(Debug, thiserror::Error)]
@@ -59,8 +55,14 @@ pub(super) async fn write(
     }
     for item in execution.write.iter().filter_map(|name| plan.item(name)) {
         memory.items.remove(&item.name);
-        match write_item(ctx, &config.spec.profile, item).await {
-            Ok(outcome) => written.insert(item.name.clone(), outcome),
+        match engine::write(&ctx.cluster, &config.spec.profile, item).await {
+            Ok(outcome) => {
+                let (subject, version) = outcome.seen;
+                // The event of our own write is no news.
+                ctx.triggers.seen(&config.spec.profile, subject, version);
+                tracing::info!(config = config.spec.profile, item = item.name, object = %item.target, "item written");
+                written.insert(item.name.clone(), outcome.written)
+            }
             Err(source) => {
                 return (written, Err(ActError::Target { target: item.target.to_string(), source }));
             }
@@ -84,56 +86,4 @@ async fn still_wanted(ctx: &Context, config: &VirtPlatformConfig) -> Result<(), 
         && status.phase == Some(Phase::InProgress)
         && approval(&status) == config.status.as_ref().and_then(approval);
     if same { Ok(()) } else { Err(ActError::Superseded) }
-}
-
-async fn write_item(ctx: &Context, profile: &str, item: &PlanItem) -> Result<Written, ClusterError> {
-    let target = &item.target;
-    let named = serde_json::json!({"apiVersion": target.api_version, "kind": target.kind});
-    let Some(kind) = ctx.cluster.resolve_object(&named).await? else {
-        return Err(ClusterError::NotServed);
-    };
-    let precondition = match (item.operation, &item.uid, &item.resource_version) {
-        (Operation::Update | Operation::Remove, Some(uid), Some(version)) => {
-            Precondition::Exactly { uid: uid.clone(), resource_version: version.clone() }
-        }
-        (Operation::Create, None, None) => Precondition::Absent,
-        // An item that changes nothing, or whose object is not what its operation says, is not written.
-        (Operation::Create | Operation::Update | Operation::Remove, _, _)
-        | (Operation::NoChange | Operation::Blocked | Operation::Deferred, _, _) => return Err(ClusterError::Moved),
-    };
-    let manager = manager(profile);
-    if let (Operation::Remove, Value::Null, Precondition::Exactly { uid, resource_version }) =
-        (item.operation, &item.desired, &precondition)
-    {
-        let place = (target.namespace.as_deref(), target.name.as_str());
-        ctx.cluster.remove(&kind, place, uid, resource_version, false).await?;
-        tracing::info!(config = profile, item = item.name, object = %target, "item removed");
-        return Ok(Written::Removed);
-    }
-    let mode = if item.conflicts.is_empty() { ApplyMode::Real } else { ApplyMode::Forced };
-    match ctx.cluster.apply(&kind, &item.desired, &manager, mode, &precondition).await {
-        Ok(object) => {
-            let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-            let subject = kind.subject(target.namespace.as_deref(), &target.name);
-            ctx.triggers.seen(profile, subject, version.map(str::to_owned));
-            tracing::info!(config = profile, item = item.name, object = %target, "item written");
-            if item.operation == Operation::Remove {
-                return Ok(Written::Removed);
-            }
-            let owned = fields::applied_by(&object, &manager);
-            applied_view(&object, &owned, &item.quantities).map(Written::Applied).ok_or(ClusterError::Moved)
-        }
-        Err(ClusterError::Refused(refusal)) => {
-            // Its words may quote the object.
-            let words = match redact::is_secret(&named) || !item.sensitive.is_empty() {
-                true => refusal.to_string(),
-                false => refusal.message,
-            };
-            Ok(Written::Refused(format!("The API server refuses it: {words}")))
-        }
-        Err(ClusterError::NotFound { message, .. }) => {
-            Ok(Written::Refused(format!("The API server refuses it: {message}")))
-        }
-        Err(error) => Err(error),
-    }
 }

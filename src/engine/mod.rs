@@ -1,13 +1,14 @@
 //! Plans, from drafts and a cluster: the one way in. Usable without the operator; from recorded objects, without a cluster,
 //! there is [`crate::plan::offline`].
 //!
-//! Reads and dry runs only: nothing here is stored on any server. What the server answers is put together by
-//! [`crate::plan::compose`], which is pure.
+//! Planning is reads and dry runs only: nothing of it is stored on any server. What the server answers is put together by
+//! [`crate::plan::compose`], which is pure. [`write`] carries out one item; whether it may be is not decided here.
 
 mod draft;
 mod item;
 mod order;
 mod remedy;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -24,6 +25,7 @@ use crate::plan::{Basis, Plan, check};
 use crate::rollout::Rollouts;
 
 pub use draft::Drafting;
+pub use write::{Outcome, write};
 
 /// Requests that one plan has under way at a time.
 pub const CONCURRENCY: usize = 8;

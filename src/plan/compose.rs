@@ -1,12 +1,14 @@
 //! From what the server said of a draft to the item that a person reviews.
 
+use std::collections::BTreeMap;
+
 use profile_sdk::{Body, Draft, Impact};
 use serde_json::{Value, json};
 
 use super::fields::{self, FieldPath, Paths};
 use super::health::{self, Rollout};
 use super::item::{Effect, PlanItem, Preview};
-use super::moved::{self, applied_view};
+use super::moved::{self, Lens, applied_view};
 use super::quantity::canonical;
 use super::redact::Redactor;
 use super::{contents, diff, digest, message, ownership};
@@ -106,9 +108,8 @@ fn applied(
         _ => Vec::new(),
     };
     let kept = ownership::kept(live, result, manager, &draft.unwanted, &change.redactor);
-    let view = |object: &Option<Value>| {
-        object.as_ref().map(|object| fields::view(&canonical(object, &draft.quantities), &owned))
-    };
+    let lens = Lens { desired, quantities: &draft.quantities };
+    let view = |object: &Option<Value>| object.as_ref().map(|object| lens.view(object, &owned));
     let review = json!({
         "target": target,
         "uid": uid,
@@ -123,7 +124,7 @@ fn applied(
     let sentences = message::Sentences { conflicts: &conflicts, lost: &lost, kept: &kept, effect: &effect };
     let message = message::of_apply(draft, operation, &sentences, &ownership::earlier(live, &owned));
     let memory = remembered.and_then(|item| item.applied.as_ref());
-    let moved = memory.map(|memory| moved::since(memory, live, result, &owned, draft, &change.redactor));
+    let moved = memory.map(|memory| moved::since(memory, live, result, &owned, lens, &change.redactor));
     PlanItem {
         operation,
         severity: severity(draft.impact, operation, &change, &effect),
@@ -138,8 +139,9 @@ fn applied(
         uid,
         resource_version: live.and_then(|live| metadata(live, "resourceVersion")),
         hash: digest::sha256(&review),
-        applied: live.filter(|_| !changes).and_then(|live| applied_view(live, &owned, &draft.quantities)),
+        applied: live.filter(|_| !changes).and_then(|live| applied_view(live, &owned, lens)),
         moved: moved.unwrap_or_default(),
+        expected: view(&change.after).unwrap_or_default(),
         owned,
         target,
         rollout: live.map_or_else(|| waiting("does not exist yet"), health::of),
@@ -300,6 +302,7 @@ fn blank(draft: &Draft) -> PlanItem {
         kept: Vec::new(),
         effect: Effect::default(),
         owned: Vec::new(),
+        expected: BTreeMap::new(),
         uid: None,
         resource_version: None,
         message: String::new(),

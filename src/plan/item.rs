@@ -123,6 +123,8 @@ pub struct PlanItem {
     pub effect: Effect,
     /// Fields that are ours afterwards, or were before.
     pub owned: Vec<FieldPath>,
+    /// Their values in the preview, by path, quantities in one spelling.
+    pub expected: BTreeMap<String, Value>,
     /// uid of the live object.
     pub uid: Option<String>,
     /// resourceVersion of the live object, for the precondition of the write.

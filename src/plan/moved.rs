@@ -1,7 +1,8 @@
 //! What somebody changed of what we had applied.
 
-use profile_sdk::Draft;
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
 
 use super::digest;
 use super::fields::{self, FieldPath};
@@ -10,12 +11,39 @@ use super::quantity::canonical;
 use super::redact::Redactor;
 use crate::api::Applied;
 
+/// How values are compared: amounts in one spelling, and of a map that is wanted empty only that it is there, since what
+/// others put into it is theirs.
+#[derive(Debug, Clone, Copy)]
+pub struct Lens<'a> {
+    /// What is applied.
+    pub desired: &'a Value,
+    /// Where quantities are.
+    pub quantities: &'a [String],
+}
+
+impl Lens<'_> {
+    /// The values of `object` at `paths`, by path.
+    #[must_use]
+    pub fn view(&self, object: &Value, paths: &[FieldPath]) -> BTreeMap<String, Value> {
+        let object = canonical(object, self.quantities);
+        paths.iter().map(|path| (path.to_string(), self.value(path, &object))).collect()
+    }
+
+    fn value(&self, path: &FieldPath, object: &Value) -> Value {
+        let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+        match path.resolve(object) {
+            Some(Value::Object(_)) if path.resolve(self.desired).is_some_and(is_empty) => Value::Object(Map::new()),
+            found => found.cloned().unwrap_or_default(),
+        }
+    }
+}
+
 /// What is remembered of an object that was written: its fields and a digest of their values. `None` if the object has no
 /// uid, which no server ever answers.
 #[must_use]
-pub fn applied_view(object: &Value, owned: &[FieldPath], quantities: &[String]) -> Option<Applied> {
+pub fn applied_view(object: &Value, owned: &[FieldPath], lens: Lens<'_>) -> Option<Applied> {
     let uid = object.pointer("/metadata/uid").and_then(Value::as_str)?.to_owned();
-    let view = fields::view(&canonical(object, quantities), owned);
+    let view = lens.view(object, owned);
     Some(Applied { uid, paths: view.keys().cloned().collect(), paths_hash: None, hash: digest::sha256(&view) })
 }
 
@@ -30,14 +58,14 @@ pub(super) fn without_paths(applied: &mut Applied) {
     }
 }
 
-/// What differs in `live` from what `applied` remembers. `owned` are the fields that an apply of `draft` owns now, `result`
-/// is what it would make of the object.
+/// What differs in `live` from what `applied` remembers. `owned` are the fields that an apply owns now, `result` is what it
+/// would make of the object.
 pub(super) fn since(
     applied: &Applied,
     live: Option<&Value>,
     result: &Value,
     owned: &[FieldPath],
-    draft: &Draft,
+    lens: Lens<'_>,
     redactor: &Redactor,
 ) -> Vec<Moved> {
     let whole = |text: &str| vec![Moved { path: String::new(), text: text.to_owned() }];
@@ -58,15 +86,15 @@ pub(super) fn since(
             owned.to_vec()
         }
     };
-    let (before, after) = (canonical(live, &draft.quantities), canonical(result, &draft.quantities));
-    if digest::sha256(&fields::view(&before, &paths)).starts_with(&applied.hash) {
+    if digest::sha256(&lens.view(live, &paths)).starts_with(&applied.hash) {
         return Vec::new();
     }
     let (old, new) = (redactor.show(live), redactor.show(result));
     let writers = fields::Writers::of(live);
+    let (before, after) = (canonical(live, lens.quantities), canonical(result, lens.quantities));
     let differing = owned.iter().chain(paths.iter().filter(|path| owned.binary_search(path).is_err()));
     let moved: Vec<_> = differing
-        .filter(|path| path.resolve(&before) != path.resolve(&after))
+        .filter(|path| lens.value(path, &before) != lens.value(path, &after))
         .map(|path| {
             let show = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), Value::to_string);
             let by = match writers.last_of(path).filter(|_| path.resolve(live).is_some()) {

@@ -8,6 +8,11 @@ use super::redact::Redactor;
 use super::wire::cut_text;
 use crate::api::{Conflict, FIELD_MANAGER};
 
+/// The longest value that is shown beside a conflict; of longer ones the diff tells.
+const VALUE_LIMIT: usize = 1024;
+/// The longest path and name, as in the CRD.
+const PATH_LIMIT: usize = 1024;
+const MANAGER_LIMIT: usize = 256;
 /// As much of a value as a sentence quotes.
 const QUOTE_LIMIT: usize = 200;
 
@@ -25,10 +30,11 @@ pub(super) fn conflicts(
         .iter()
         .map(|(field, manager)| {
             let path = fields::from_cause(field, &[result, live]);
-            let value = |object: &Value| path.resolve(object).filter(|value| !value.is_null()).cloned();
+            let fits = |value: &&Value| !value.is_null() && value.to_string().len() <= VALUE_LIMIT;
+            let value = |object: &Value| path.resolve(object).filter(fits).cloned();
             Conflict {
-                path: path.pointer(live),
-                manager: manager.clone(),
+                path: cut_text(&path.pointer(live), PATH_LIMIT),
+                manager: cut_text(manager, MANAGER_LIMIT),
                 live: value(&shown_live),
                 desired: value(&shown_result),
                 controller: fields::is_controller(live, manager),
@@ -52,10 +58,14 @@ pub(super) fn lost(live: &Value, result: &Value, manager: &str, redactor: &Redac
         let pointer = path.pointer(live);
         match (path.resolve(&shown_live), path.resolve(&shown_result)) {
             (Some(Value::Array(before)), Some(Value::Array(after))) => {
-                // As often as it was there and is not any more.
+                // As often as it was there and is not any more. An entry that is there with other contents is a change.
                 let mut rest: Vec<&Value> = after.iter().collect();
                 for entry in before {
-                    match rest.iter().position(|other| *other == entry) {
+                    let same = |other: &&Value| match (identity(entry), identity(other)) {
+                        (Some(one), Some(other)) => one == other,
+                        _ => *other == entry,
+                    };
+                    match rest.iter().position(same) {
                         Some(index) => drop(rest.swap_remove(index)),
                         None => lost.push(format!("{pointer}: {}", brief(entry))),
                     }
@@ -129,10 +139,13 @@ pub(super) fn earlier(live: Option<&Value>, owned: &[FieldPath]) -> String {
 
 /// `value` in as few words as tell it apart: entries of lists by what identifies them.
 fn brief(value: &Value) -> String {
-    let names = ["name", "path", "key", "id"];
-    let identity = names.iter().find_map(|key| Some((*key, value.get(*key)?.as_str()?)));
-    match identity {
+    match identity(value) {
         Some((key, name)) => format!("{key} {}", cut_text(name, QUOTE_LIMIT)),
         None => cut_text(&value.to_string(), QUOTE_LIMIT),
     }
+}
+
+/// What identifies an entry of a list: the member that tells it from others, by the habits of Kubernetes and Ignition.
+fn identity(value: &Value) -> Option<(&'static str, &str)> {
+    ["name", "path", "key", "id"].into_iter().find_map(|key| Some((key, value.get(key)?.as_str()?)))
 }

@@ -2,7 +2,10 @@
 
 use std::process::{Command, Output};
 
-use crate::fixture::{our_crd, root};
+use serde_json::json;
+use virt_advisor::api::Phase;
+
+use crate::fixture::{Fixture, PROFILE, Setup, descheduler, our_crd, root};
 
 fn run(arguments: &[&str], kubeconfig: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_virt-advisor"))
@@ -110,4 +113,66 @@ fn a_cluster_that_does_not_answer_and_one_without_the_crd_are_told_apart() {
     assert!(output.status.success(), "SIGTERM ends it in order: {output:?}");
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(text.matches("can't be reached").count(), 1, "said once while it tries again: {text}");
+}
+
+/// `virt-advisor diff`: the plan that the status shows, uncut, with the exit codes of `kubectl diff`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn diff_prints_the_plan_of_the_live_cluster_and_exits_as_kubectl_diff() {
+    let live = descheduler(json!({"profiles": ["AffinityAndTaints"], "deschedulingIntervalSeconds": 3600}));
+    let fixture = Fixture::start(Setup { descheduler: Some(live), ..Setup::default() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    let kubeconfig = tempfile_folder().join("diff.kubeconfig");
+    fixture.plane.write_kubeconfig("reader", &["system:masters"], &kubeconfig).unwrap();
+    let kubeconfig = kubeconfig.to_str().unwrap().to_owned();
+    let diff = |name: &str| {
+        let output = run(&["diff", name], &kubeconfig);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, text, _) = diff(PROFILE);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("the status shows no plan"), "{text}");
+
+    fixture.patch(json!({"action": "DryRun"})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    let mark = fixture.mark();
+    let (code, text, _) = diff(PROFILE);
+    assert_eq!(code, Some(1), "{text}");
+    let digest = plan.plan_hash.unwrap();
+    assert!(text.ends_with(&format!("# plan {digest}: the status shows this plan\n")), "{text}");
+    for item in &plan.items {
+        assert!(text.contains(&item.diff) && text.contains(&item.message), "{}: {text}", item.name);
+    }
+    assert!(text.contains("# takes /spec/deschedulingIntervalSeconds over from kubectl-create"), "{text}");
+    let writes: Vec<_> = fixture.plane.audit().since(&mark).into_iter().filter(|request| request.is_write()).collect();
+    assert!(writes.iter().all(|request| request.user != "reader" || request.dry_run), "{writes:#?}");
+
+    fixture.patch(json!({"action": "Apply"})).await;
+    fixture.wait_for(Phase::Completed).await;
+    let (code, text, _) = diff(PROFILE);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.starts_with("# 2 as wanted; no machine reboots.\n") && !text.contains("\n@@"), "{text}");
+
+    let (code, _, problem) = diff("no-such-profile");
+    assert_eq!(code, Some(2));
+    assert!(
+        problem.contains("there is no profile no-such-profile; this version has load-aware-rebalancing"),
+        "{problem}"
+    );
+    let output = run(&["diff", PROFILE], "/nowhere");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    fixture.finish().await;
+}
+
+/// What can't be planned is no "no differences".
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn diff_of_a_blocked_plan_or_without_prerequisites_is_an_error() {
+    let fixture = Fixture::start(Setup { pools: false, hyper_converged: None, ..Setup::default() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    let kubeconfig = tempfile_folder().join("blocked.kubeconfig");
+    fixture.plane.write_kubeconfig("reader", &["system:masters"], &kubeconfig).unwrap();
+    let output = run(&["diff", PROFILE], kubeconfig.to_str().unwrap());
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let problem = String::from_utf8(output.stderr).unwrap();
+    assert!(problem.contains("is not installed") && problem.contains("does not exist"), "{problem}");
+    fixture.finish().await;
 }

@@ -181,10 +181,12 @@ fn conflicts_come_in_a_stable_order_with_both_values() {
 fn what_moved_names_path_values_and_manager() {
     let before = ours(json!({"a": 1}), &["a"]);
     let owned = fields::applied_by(&before, US);
-    let mut applied = applied_view(&before, &owned, &[]).unwrap();
+    let desired = widget(json!({"a": 1}));
+    let lens = Lens { desired: &desired, quantities: &[] };
+    let mut applied = applied_view(&before, &owned, lens).unwrap();
     let live = served(json!({"a": 5}), "2", &[entry("kubectl-edit", "Update", &["a"])]);
-    let (draft, redactor) = (draft(json!({"a": 1})), Redactor::new(&[], &[]));
-    let since = |applied: &_, live: Option<&Value>| moved::since(applied, live, &before, &owned, &draft, &redactor);
+    let redactor = Redactor::new(&[], &[]);
+    let since = |applied: &_, live: Option<&Value>| moved::since(applied, live, &before, &owned, lens, &redactor);
     let says = "/spec/a is 5 instead of 1, changed by kubectl-edit at 2026-01-01T00:00:00Z";
     assert_eq!(since(&applied, Some(&live))[0].text, says);
     assert!(since(&applied, Some(&before)).is_empty());
@@ -192,7 +194,7 @@ fn what_moved_names_path_values_and_manager() {
     moved::without_paths(&mut applied);
     assert_eq!(since(&applied, Some(&live))[0].text, says, "also where the paths were left out");
     assert!(since(&applied, Some(&before)).is_empty());
-    let other = moved::since(&applied, Some(&live), &before, &[], &draft, &redactor);
+    let other = moved::since(&applied, Some(&live), &before, &[], lens, &redactor);
     assert!(other.is_empty(), "another set of fields is no drift");
 }
 
@@ -202,12 +204,29 @@ fn s6_another_spelling_of_a_quantity_is_no_drift() {
     let quantities = vec!["/spec/memory".to_owned()];
     let (before, live) = (ours(json!({"memory": "1024Mi"}), &["memory"]), ours(json!({"memory": "1Gi"}), &["memory"]));
     let owned = fields::applied_by(&before, US);
-    let applied = applied_view(&before, &owned, &quantities).unwrap();
-    let draft = Draft { quantities, ..draft(json!({"memory": "1024Mi"})) };
+    let desired = widget(json!({"memory": "1024Mi"}));
+    let lens = Lens { desired: &desired, quantities: &quantities };
+    let applied = applied_view(&before, &owned, lens).unwrap();
     let redactor = Redactor::new(&[], &[]);
-    assert!(moved::since(&applied, Some(&live), &live, &owned, &draft, &redactor).is_empty());
+    assert!(moved::since(&applied, Some(&live), &live, &owned, lens, &redactor).is_empty());
     let live = ours(json!({"memory": "1G"}), &["memory"]);
-    assert_eq!(moved::since(&applied, Some(&live), &before, &owned, &draft, &redactor).len(), 1);
+    assert_eq!(moved::since(&applied, Some(&live), &before, &owned, lens, &redactor).len(), 1);
+}
+
+/// A map that is wanted empty is ours only as such: what others put into it moves nothing.
+#[test]
+fn what_others_put_into_a_map_that_is_wanted_empty_is_theirs() {
+    let plan = |inside: Value| {
+        let mut world = World::new();
+        world.draft = draft(json!({"map": {}}));
+        world.live = Some(ours(json!({"map": inside}), &["map"]));
+        world.result = world.live.clone().unwrap();
+        world.item()
+    };
+    let (empty, filled) = (plan(json!({})), plan(json!({"theirs": 1})));
+    assert_eq!(empty.hash, filled.hash);
+    assert_eq!(empty.applied.unwrap().hash, filled.applied.unwrap().hash);
+    assert_ne!(plan(json!("no map")).hash, empty.hash);
 }
 
 /// S3, defect D39: a list without keys is replaced as a whole, whoever filled it.

@@ -53,6 +53,7 @@ fn item(name: &str, wave: u32, operation: Operation) -> PlanItem {
         passing: false,
         effect: Effect::default(),
         owned: Vec::new(),
+        expected: BTreeMap::new(),
         uid: None,
         resource_version: None,
         message: "text".into(),

@@ -243,6 +243,10 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     assert_eq!(stays.operation, Operation::Remove);
     assert!(stays.message.contains("the object stays for somebody"), "{}", stays.message);
     assert!(stays.diff.contains("-  size: 1\n") && stays.diff.contains(" text: theirs"), "{}", stays.diff);
+    assert!(
+        matches!(world.try_execute(&goes).await, Err(virt_advisor::cluster::ClusterError::Moved)),
+        "the older plan is stale"
+    );
     let released = world.execute(&stays).await;
     assert_eq!(released["spec"], json!({"text": "theirs", "mode": "Slow"}));
 
@@ -250,4 +254,9 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     assert_eq!(foreign.operation, Operation::Blocked, "it is not ours any more");
     assert!(foreign.message.contains("is not ours to remove: all of it belongs to somebody"), "{}", foreign.message);
     world.edit(&ours, json!({"metadata": {"finalizers": null}}), "widget-controller").await;
+    world.delete(&ours).await;
+
+    world.apply(&ours, &manager(PROFILE)).await;
+    let goes = world.item_of(removal("w")).await;
+    assert_eq!(world.try_execute(&goes).await.unwrap(), (virt_advisor::plan::status::Written::Removed, None));
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use virt_advisor::api::Operation;
-use virt_advisor::plan::diff::without_noise;
+use virt_advisor::plan::diff::{without_noise, yaml};
+use virt_advisor::plan::status::Written;
 use virt_advisor::rollout::Rollouts;
 
 use super::world::{World, config_map, draft, widget};
@@ -37,7 +38,11 @@ async fn s10_the_real_apply_gives_what_the_preview_showed() {
         }
         let before = world.get(&widget(json!({}))).await;
         let item = world.item(&widget(ours.clone())).await;
-        let after = world.execute(&item).await;
+        let (written, after) =
+            world.try_execute(&item).await.map_or((None, before.clone()), |(written, after)| (Some(written), after));
+        let after = after.unwrap();
+        let refused = matches!(written, Some(Written::Refused(_)));
+        assert!(!refused, "{theirs:?} {ours}: {written:?}");
         let changed = before.as_ref().map(without_noise) != Some(without_noise(&after));
         assert_eq!(item.operation != Operation::NoChange, changed, "{theirs:?} {ours}: {}", item.message);
         assert_eq!(item.diff.is_empty(), !changed, "{theirs:?} {ours}: {}", item.diff);
@@ -148,6 +153,32 @@ async fn s14_a_diff_has_no_noise() {
     assert!(!item.desired.to_string().contains("last-applied"));
 }
 
+/// A person can apply the shown text, and `patch` does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn patch_applies_the_shown_diff() {
+    if std::process::Command::new("patch").arg("--version").output().is_err() {
+        eprintln!("skipped: 1 test needs the program patch");
+        return;
+    }
+    let world = World::start(&[]).await;
+    let line =
+        |line: u32, changed: &str| if line % 20 == 7 { format!("{changed}\n") } else { format!("line {line}\n") };
+    let text = |changed: &str| (0..60).map(|number| line(number, changed)).collect::<String>();
+    world.create(&widget(json!({"text": text("old"), "atomic": ["a", "b"], "labels": {"x": "1"}})), "somebody").await;
+    let before = world.get(&widget(json!({}))).await.unwrap();
+    let item = world.item(&widget(json!({"text": text("new"), "atomic": ["b"], "size": 3}))).await;
+    let after = world.execute(&item).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (file, diff) = (folder.path().join("live.yaml"), folder.path().join("shown.diff"));
+    std::fs::write(&file, yaml(&without_noise(&before))).unwrap();
+    std::fs::write(&diff, &item.diff).unwrap();
+    let patch =
+        std::process::Command::new("patch").args(["--fuzz=0", "--input"]).args([&diff, &file]).output().unwrap();
+    let said = String::from_utf8_lossy(&patch.stdout);
+    assert!(patch.status.success() && !said.contains("offset"), "{patch:?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), yaml(&without_noise(&after)));
+}
+
 const MUTATING: &str = r#"
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
@@ -197,6 +228,32 @@ async fn w3_what_admission_makes_of_it_is_what_is_shown() {
         let again = world.item(&ours).await;
         assert_eq!((again.operation, again.diff.as_str()), (Operation::NoChange, ""));
     }
+}
+
+/// S10: where a real write is treated differently from a dry run, the item fails and says where.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_a_result_that_is_not_the_reviewed_one_is_a_failure() {
+    let world = World::start(&[]).await;
+    world
+        .install(&MUTATING.replace(
+            "  mutations:",
+            "  matchConditions:\n  - {name: real, expression: \"!request.dryRun\"}\n  mutations:",
+        ))
+        .await;
+    // The policy takes effect a moment after it is stored.
+    for index in 0..100 {
+        let mut probe = widget(json!({"size": 1}));
+        probe["metadata"]["name"] = json!(format!("probe-{index}"));
+        if world.apply(&probe, "probe").await["spec"]["size"] == 7 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let item = world.item(&widget(json!({"size": 2, "text": "ours"}))).await;
+    assert!(item.diff.contains("+  size: 2\n"), "the dry run knows nothing of it: {}", item.diff);
+    let (written, _) = world.try_execute(&item).await.unwrap();
+    let Written::Refused(problem) = written else { panic!("{written:?}") };
+    assert!(problem.contains("differs from the reviewed preview at /spec/size"), "{problem}");
 }
 
 /// S9, H3: each real kind, created from a draft, is as wanted on the next look, defaults and all.

@@ -8,9 +8,10 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams
 use mco_simulator::{Settings, seed};
 use profile_sdk::{Body, Draft};
 use serde_json::{Value, json};
-use virt_advisor::cluster::{ApplyMode, Cluster, Precondition};
-use virt_advisor::engine::{Engine, EngineError, Task, manager};
+use virt_advisor::cluster::{ApplyMode, Cluster, ClusterError, Precondition};
+use virt_advisor::engine::{Engine, EngineError, Task, write};
 use virt_advisor::plan::item::PlanItem;
+use virt_advisor::plan::status::Written;
 use virt_advisor::plan::{Basis, Plan};
 use virt_advisor::rollout::{MachineConfigPools, Rollouts};
 
@@ -140,14 +141,45 @@ impl World {
         cluster.apply(&kind, object, manager, ApplyMode::Forced, &Precondition::None).await.unwrap()
     }
 
-    /// What executing `item` writes.
+    /// Carries out `item`, and returns its object, if there is one afterwards.
+    pub async fn try_execute(&self, item: &PlanItem) -> Result<(Written, Option<Value>), ClusterError> {
+        let outcome = write(&self.cluster, PROFILE, item).await?;
+        Ok((outcome.written, self.get(&item.target.empty()).await))
+    }
+
+    /// Carries out `item`, and returns its object.
     pub async fn execute(&self, item: &PlanItem) -> Value {
-        self.apply(&item.desired, &manager(PROFILE)).await
+        let (written, object) = self.try_execute(item).await.unwrap();
+        assert!(!matches!(written, Written::Refused(_)), "{written:?}");
+        object.expect("the object exists")
     }
 
     pub async fn delete(&self, object: &Value) {
         let (api, name) = self.api(object).await;
         api.delete(&name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// Plans `object` until its item fits: admission takes effect a moment after it is stored or deleted.
+    pub async fn until(&self, object: &Value, what: &str, fits: impl Fn(&PlanItem) -> bool) -> PlanItem {
+        let mut last = None;
+        for _ in 0..200 {
+            let item = self.item(object).await;
+            if fits(&item) {
+                return item;
+            }
+            last = Some(item);
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        panic!("{what} did not come: {last:#?}");
+    }
+
+    /// Ends admission that a test has installed, by (apiVersion, kind, name): the next test gets the same server. `probe` is
+    /// planned without it again when it is gone.
+    pub async fn lift(&self, installed: &[(&str, &str, &str)], probe: &Value, fits: impl Fn(&PlanItem) -> bool) {
+        for (api_version, kind, name) in installed {
+            self.delete(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})).await;
+        }
+        self.until(probe, "the end of admission", fits).await;
     }
 
     /// Objects of whatever kinds, as YAML.
