@@ -21,14 +21,8 @@ fn blocked(item: &PlanItem, says: &str) {
 
 /// Plans until the item is blocked with that text: policies and rights take effect a moment after they are stored.
 async fn becomes_blocked(world: &World, object: &Value, says: &str) -> PlanItem {
-    for _ in 0..100 {
-        let item = world.item(object).await;
-        if item.operation == Operation::Blocked && item.message.contains(says) {
-            return item;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("{says}: {}", world.item(object).await.message);
+    let fits = |item: &PlanItem| item.operation == Operation::Blocked && item.message.contains(says);
+    world.until(object, says, fits).await
 }
 
 /// S18: five items, the second refused and the fourth new.
@@ -124,6 +118,10 @@ async fn refusals_by_admission_quota_and_namespace_say_what_to_do() {
         "ValidatingAdmissionPolicy 'no-speed' with binding 'no-speed' denied request: speed is not allowed here",
     );
     assert_eq!(world.item(&widget(json!({"mode": "Slow"}))).await.operation, Operation::Create);
+    let version = "admissionregistration.k8s.io/v1";
+    let installed =
+        [(version, "ValidatingAdmissionPolicyBinding", "no-speed"), (version, "ValidatingAdmissionPolicy", "no-speed")];
+    world.lift(&installed, &fast, |item| item.operation == Operation::Create).await;
 
     let quota =
         json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": "default"}});
@@ -219,6 +217,8 @@ async fn s17_a_webhook_that_does_not_answer_blocks_its_object_for_the_time_being
     world.install(UNREACHABLE).await;
     let item = becomes_blocked(&world, &widget(json!({"size": 1})), "while a webhook does not answer").await;
     assert!(item.passing && item.message.contains("down.example.dev"), "{}", item.message);
+    let installed = [("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "down")];
+    world.lift(&installed, &widget(json!({"size": 1})), |item| item.operation == Operation::Create).await;
 
     // A kind in two versions, converted by nobody.
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});

@@ -207,15 +207,7 @@ async fn w3_what_admission_makes_of_it_is_what_is_shown() {
     let ours = widget(json!({"size": 2}));
     let before = world.item(&ours).await;
     world.install(MUTATING).await;
-    let mut item = before.clone();
-    // The policy takes effect a moment after it is stored.
-    for _ in 0..100 {
-        item = world.item(&ours).await;
-        if item.hash != before.hash {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    let item = world.until(&ours, "the policy", |item| item.hash != before.hash).await;
     assert!(
         item.diff.contains("+    policy/validated: \"true\"\n") && item.diff.contains("+  size: 7\n"),
         "{}",
@@ -228,6 +220,17 @@ async fn w3_what_admission_makes_of_it_is_what_is_shown() {
         let again = world.item(&ours).await;
         assert_eq!((again.operation, again.diff.as_str()), (Operation::NoChange, ""));
     }
+    lift_stamp(&world).await;
+}
+
+/// Ends the policy `stamp`.
+async fn lift_stamp(world: &World) {
+    let version = "admissionregistration.k8s.io/v1";
+    let installed =
+        [(version, "MutatingAdmissionPolicyBinding", "stamp"), (version, "MutatingAdmissionPolicy", "stamp")];
+    let mut probe = widget(json!({"size": 1}));
+    probe["metadata"]["name"] = json!("lifted");
+    world.lift(&installed, &probe, |item| !item.diff.contains("policy/validated")).await;
 }
 
 /// S10: where a real write is treated differently from a dry run, the item fails and says where.
@@ -254,6 +257,13 @@ async fn s10_a_result_that_is_not_the_reviewed_one_is_a_failure() {
     let (written, _) = world.try_execute(&item).await.unwrap();
     let Written::Refused(problem) = written else { panic!("{written:?}") };
     assert!(problem.contains("differs from the reviewed preview at /spec/size"), "{problem}");
+    // For dry runs too, so that its end can be seen in one.
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "stamp"}});
+    world.edit(&policy, json!({"spec": {"matchConditions": null}}), "somebody").await;
+    let mut probe = widget(json!({"size": 1}));
+    probe["metadata"]["name"] = json!("policed");
+    world.until(&probe, "the policy for dry runs", |item| item.diff.contains("policy/validated")).await;
+    lift_stamp(&world).await;
 }
 
 /// S9, H3: each real kind, created from a draft, is as wanted on the next look, defaults and all.
