@@ -39,9 +39,8 @@ test: controlplane ## Run every test.
 
 .PHONY: bench
 bench: controlplane ## Measure requests, times and memory of the release build, and print them as a table.
-	$(CARGO) build --release --package virt-advisor
-	$(CARGO) build --package bench
-	target/debug/bench --operator target/release/virt-advisor
+	$(CARGO) build --release --package virt-advisor --package bench
+	target/release/bench --operator target/release/virt-advisor
 
 .PHONY: generate
 generate: ## Write the generated files: the CRD and the role.

@@ -185,4 +185,4 @@ fn remembered_reason(status: &VirtPlatformConfigStatus) -> Option<&'static str> 
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

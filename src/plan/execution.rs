@@ -260,3 +260,6 @@ fn intent(item: &str) -> Step {
 fn step(item: &str, state: ItemState, message: &str) -> Step {
     Step { item: item.to_owned(), state, message: message.to_owned(), paused: false }
 }
+
+#[cfg(test)]
+mod tests;

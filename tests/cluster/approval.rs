@@ -1,5 +1,6 @@
 //! Who may start what: each way to approve a plan, and what is no approval.
 
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use virt_advisor::api::{ApprovedBy, Phase};
 
@@ -74,6 +75,22 @@ async fn an_edit_of_the_options_under_apply_is_no_approval() {
     fixture.patch(json!({"action": "Apply"})).await;
     fixture.wait_for(Phase::Completed).await;
     assert_eq!(fixture.target_writes(&mark), ["patch kubedeschedulers cluster"]);
+    fixture.finish().await;
+}
+
+/// P5: the edit that approves moves the generation, and a label at the same time is nobody's business.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p5_the_edit_that_approves_does_not_change_the_plan() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(quick("DryRun")).await;
+    let reviewed = fixture.wait_for(Phase::ReviewRequired).await;
+    let edit = json!({"metadata": {"labels": {"team": "virt"}}, "spec": {"action": "Apply"}});
+    let params = PatchParams { field_manager: Some("kubectl-patch".into()), ..PatchParams::default() };
+    let edited = fixture.configs().patch(PROFILE, &params, &Patch::Merge(edit)).await.unwrap();
+    assert!(edited.metadata.generation > reviewed.planned_generation);
+    let done = fixture.wait_for(Phase::Completed).await;
+    assert_eq!(Some(&done.history[0].plan_hash), reviewed.plan_hash.as_ref());
     fixture.finish().await;
 }
 

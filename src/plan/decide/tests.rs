@@ -34,7 +34,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn item(name: &str, wave: u32, operation: Operation) -> PlanItem {
+pub(in crate::plan) fn item(name: &str, wave: u32, operation: Operation) -> PlanItem {
     let applied = Applied { uid: "u".into(), paths: vec!["/f:spec".into()], paths_hash: None, hash: "h".into() };
     PlanItem {
         name: name.into(),
@@ -64,7 +64,7 @@ fn item(name: &str, wave: u32, operation: Operation) -> PlanItem {
     }
 }
 
-fn basis() -> Basis {
+pub(in crate::plan) fn basis() -> Basis {
     Basis { profile: "p".into(), options: None, inputs: Vec::new() }
 }
 
@@ -91,22 +91,26 @@ fn wanted(action: Action, generation: i64) -> Wanted {
 }
 
 /// A configuration on its way: each look is decided and composed as the operator does it.
-struct World {
-    status: Status,
-    wanted: Wanted,
+pub(in crate::plan) struct World {
+    pub(in crate::plan) status: Status,
+    pub(in crate::plan) wanted: Wanted,
     now: i64,
 }
 
 impl World {
-    fn new(action: Action) -> Self {
+    pub(in crate::plan) fn new(action: Action) -> Self {
         Self { status: Status::default(), wanted: wanted(action, 1), now: 0 }
     }
 
-    fn decide(&self, plan: Plan) -> (Decision, Option<Status>) {
+    pub(in crate::plan) fn decide(&self, plan: Plan) -> (Decision, Option<Status>) {
         self.decide_with(plan, &BTreeMap::new())
     }
 
-    fn decide_with(&self, plan: Plan, written: &BTreeMap<String, Written>) -> (Decision, Option<Status>) {
+    pub(in crate::plan) fn decide_with(
+        &self,
+        plan: Plan,
+        written: &BTreeMap<String, Written>,
+    ) -> (Decision, Option<Status>) {
         let world = crate::plan::observed::World::Planned(plan);
         let seen = Observed {
             wanted: &self.wanted,
@@ -121,7 +125,7 @@ impl World {
     }
 
     /// One look; what it writes is said to be applied.
-    fn look(&mut self, plan: Plan) -> Decision {
+    pub(in crate::plan) fn look(&mut self, plan: Plan) -> Decision {
         self.now += 1;
         let (decision, _) = self.decide(plan.clone());
         let mut written = BTreeMap::new();
@@ -139,23 +143,23 @@ impl World {
         decision
     }
 
-    fn edit(&mut self, action: Action) {
+    pub(in crate::plan) fn edit(&mut self, action: Action) {
         self.wanted.action = action;
         self.wanted.generation += 1;
         self.wanted.action_edit = Some(Edit { by: "somebody".into(), at: at(self.now) });
     }
 
-    fn phase(&self) -> Option<Phase> {
+    pub(in crate::plan) fn phase(&self) -> Option<Phase> {
         self.status.phase
     }
 
-    fn reason(&self) -> &str {
+    pub(in crate::plan) fn reason(&self) -> &str {
         let found = self.status.conditions.iter().find(|condition| condition.type_ == "ReviewRequired");
         found.map_or("", |condition| &condition.reason)
     }
 }
 
-fn writes_of(decision: &Decision) -> Vec<&str> {
+pub(in crate::plan) fn writes_of(decision: &Decision) -> Vec<&str> {
     match decision {
         Decision::Execute(execution) => execution.write.iter().map(String::as_str).collect(),
         _ => Vec::new(),

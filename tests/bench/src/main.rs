@@ -68,6 +68,7 @@ async fn run(flags: &Flags, table: &mut Table) -> Result<()> {
 
 /// In this order: each leaves behind the world that the next one needs.
 async fn measure_all(bench: &mut Bench, flags: &Flags, table: &mut Table) -> Result<()> {
+    measure::engine::measure(bench, table).await?;
     measure::start::measure(bench, table).await?;
     measure::plan::measure(bench, table).await?;
     measure::apply::measure(bench, table).await?;

@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod drift;
+pub mod engine;
 pub mod memory;
 pub mod plan;
 pub mod rest;
