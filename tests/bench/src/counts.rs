@@ -51,6 +51,11 @@ impl Counts {
         self.count(|request| !request.is_watch())
     }
 
+    /// The same without the reads of what pools have rendered, which are counted apart: one for each pool.
+    pub fn requests_but_rendered(&self) -> usize {
+        self.count(|request| !request.is_watch() && !request.name.starts_with("rendered-"))
+    }
+
     pub fn watches(&self) -> usize {
         self.count(Request::is_watch)
     }

@@ -22,8 +22,9 @@ use crate::table::{Bound, Figure, Table};
 
 const TIMES: usize = 15;
 const SIZES: [usize; 3] = [1, 10, 100];
-/// The user that the engine asks as, so that its requests are told apart.
-const USER: &str = "bench-engine";
+/// The users that engine and plain client ask as, so that their requests are told apart.
+const ENGINE: &str = "bench-engine";
+const PLAIN: &str = "bench-plain";
 
 pub async fn measure(bench: &Bench, table: &mut Table) -> Result<()> {
     tell("plans by the engine alone");
@@ -32,29 +33,26 @@ pub async fn measure(bench: &Bench, table: &mut Table) -> Result<()> {
     for size in SIZES {
         let objects: Vec<_> = (0..size).map(|index| config_map(index, "ours")).collect();
         let plane = bench.stage.plane();
-        let config = plane.client_config(USER, &["system:masters"])?;
-        let engine_client = client(config.clone())?;
-        let cluster = Cluster::new(engine_client);
+        let connect = |user: &str| -> Result<Client> { Ok(client(plane.client_config(user, &["system:masters"])?)?) };
+        let (cluster, plain) = (Cluster::new(connect(ENGINE)?), connect(PLAIN)?);
         let drafts: Vec<_> = objects
             .iter()
             .enumerate()
             .map(|(index, object)| Draft::new(format!("item-{index}"), Body::Ensure(object.clone()), "is measured"))
             .collect();
-        // The same connections for both: the first round, which is not counted, opens them.
-        let plain = client(config)?;
+        // The first round, which is not counted, opens the connections.
         planned(&cluster, &drafts).await?;
         bare(&plain, &objects).await?;
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         let mark = plane.audit().mark();
+        // By turns, so that what else the machine does hits both.
         for _ in 0..TIMES {
             ours.push(planned(&cluster, &drafts).await?);
-        }
-        let asked = plane.audit().since(&mark).into_iter().filter(|request| request.user == USER).count();
-        let mark = plane.audit().mark();
-        for _ in 0..TIMES {
             theirs.push(bare(&plain, &objects).await?);
         }
-        let sent = plane.audit().since(&mark).into_iter().filter(|request| request.user == USER).count();
+        let requests = plane.audit().since(&mark);
+        let count = |user: &str| requests.iter().filter(|request| request.user == user).count();
+        let (asked, sent) = (count(ENGINE), count(PLAIN));
         let limit = f64::from(u32::try_from(3 * size + 3)?);
         let items = if size == 1 { "item" } else { "items" };
         table.row(format!("plan of {size} {items}: requests"), &Figure::count(asked / TIMES), Bound::AtMost(limit), "");

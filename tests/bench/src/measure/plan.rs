@@ -20,7 +20,9 @@ pub async fn measure(bench: &mut Bench, table: &mut Table) -> Result<()> {
     let mut observer = bench.observe();
     bench.restart().await?;
     let (first, plan, _) = one_plan(bench, &mut observer).await?;
-    row_of_requests("first plan of a process", &Figure::count(first.requests()), table);
+    row_of_requests("first plan of a process", &Figure::count(first.requests_but_rendered()), table);
+    let rendered = first.requests() - first.requests_but_rendered();
+    table.row("  and reads of what a pool has rendered", &Figure::count(rendered), Bound::AtMost(1.0), "");
     let first_writes = Figure::count(first.status_writes());
     table.row("  its status writes", &first_writes, Bound::AtMost(1.0), "4");
     table.note(format!("First plan of a process: {}.", first.told()));
