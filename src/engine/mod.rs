@@ -2,7 +2,7 @@
 //! there is [`crate::plan::offline`].
 //!
 //! Planning is reads and dry runs only: nothing of it is stored on any server. What the server answers is put together by
-//! [`crate::plan::compose`], which is pure. [`write`] carries out one item; whether it may be is not decided here.
+//! [`crate::plan::compose`], which is pure. [`write()`] carries out one item; whether it may be is not decided here.
 
 mod draft;
 mod item;

@@ -22,7 +22,7 @@ pub mod moved;
 pub mod observed;
 pub mod offline;
 mod ownership;
-mod pointer;
+pub mod pointer;
 pub mod quantity;
 pub mod reason;
 pub mod redact;
