@@ -73,14 +73,19 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
                 return Ok(Outcome { written: Written::Removed, seen });
             }
             let owned = fields::applied_by(&object, &manager);
-            let lens = Lens { desired: &item.desired, quantities: &item.quantities };
+            let lens =
+                Lens { desired: &item.desired, quantities: &item.quantities, hides_paths: !item.sensitive.is_empty() };
+            let applied = applied_view(&object, &owned, lens).ok_or(ClusterError::Moved)?;
             let written = match differing(item, lens, &object) {
-                paths if !paths.is_empty() => Written::Refused(format!(
-                    "It was written, and the result differs from the reviewed preview at {}: admission treats a real write \
-                     differently",
-                    paths.join(", ")
-                )),
-                _ => Written::Applied(applied_view(&object, &owned, lens).ok_or(ClusterError::Moved)?),
+                paths if paths.is_empty() => Written::Applied(applied),
+                paths => Written::Differs(
+                    applied,
+                    format!(
+                        "It was written, and the result differs from the reviewed preview at {}: admission treats a real \
+                         write differently",
+                        paths.join(", ")
+                    ),
+                ),
             };
             Ok(Outcome { written, seen })
         }

@@ -10,6 +10,8 @@ use crate::api::{Input, TargetRef};
 
 /// The most items of a plan, as in the CRD.
 pub const ITEM_LIMIT: usize = 500;
+/// The most inputs of a plan, as in the CRD.
+const INPUT_LIMIT: usize = 1000;
 /// What etcd stores of one object, in bytes: 1.5 MiB, less what the request itself takes. A dry run does not know this limit
 /// (facts/apiserver.md section 8: 1,572,000 bytes are taken, 1,575,000 are not).
 pub const OBJECT_LIMIT: usize = 1_572_000;
@@ -37,6 +39,12 @@ pub fn all(drafts: &[Draft], inputs: &[Input]) -> Result<(), String> {
     let names = |draft: &Draft| {
         draft.name.len() + serde_json::to_string(&super::compose::target(draft)).unwrap_or_default().len()
     };
+    let many = inputs.len();
+    if many > INPUT_LIMIT {
+        return Err(format!(
+            "The profile reads {many} values; a plan remembers at most {INPUT_LIMIT}. Report this to the profile's owners."
+        ));
+    }
     let inputs = serde_json::to_string(inputs).unwrap_or_default().len();
     if !size::can_hold(drafts.len(), drafts.iter().map(names).sum(), inputs) {
         return Err(format!(

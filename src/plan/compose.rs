@@ -108,7 +108,7 @@ fn applied(
         _ => Vec::new(),
     };
     let kept = ownership::kept(live, result, manager, &draft.unwanted, &change.redactor);
-    let lens = Lens { desired, quantities: &draft.quantities };
+    let lens = Lens { desired, quantities: &draft.quantities, hides_paths: !draft.sensitive.is_empty() };
     let view = |object: &Option<Value>| object.as_ref().map(|object| lens.view(object, &owned));
     let review = json!({
         "target": target,

@@ -53,6 +53,12 @@ impl FieldPath {
         names.collect::<Vec<_>>().join(".")
     }
 
+    /// Whether an entry of a list is named in it, by its keys or its value.
+    #[must_use]
+    pub fn names_values(&self) -> bool {
+        self.0.iter().any(|segment| segment.starts_with("k:") || segment.starts_with("v:"))
+    }
+
     /// The path that an RFC 6901 pointer means, in maps only: what identifies the entry of a list is not in a pointer.
     #[must_use]
     pub fn of_pointer(pointer: &str) -> Self {

@@ -11,6 +11,9 @@ use super::quantity::canonical;
 use super::redact::Redactor;
 use crate::api::Applied;
 
+/// As many paths as are remembered of one object.
+const PATH_LIMIT: usize = 1000;
+
 /// How values are compared: amounts in one spelling, and of a map that is wanted empty only that it is there, since what
 /// others put into it is theirs.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +22,8 @@ pub struct Lens<'a> {
     pub desired: &'a Value,
     /// Where quantities are.
     pub quantities: &'a [String],
+    /// Whether paths are not remembered, since those into lists hold values, which may be secret ones.
+    pub hides_paths: bool,
 }
 
 impl Lens<'_> {
@@ -44,7 +49,12 @@ impl Lens<'_> {
 pub fn applied_view(object: &Value, owned: &[FieldPath], lens: Lens<'_>) -> Option<Applied> {
     let uid = object.pointer("/metadata/uid").and_then(Value::as_str)?.to_owned();
     let view = lens.view(object, owned);
-    Some(Applied { uid, paths: view.keys().cloned().collect(), paths_hash: None, hash: digest::sha256(&view) })
+    let mut applied =
+        Applied { uid, paths: view.keys().cloned().collect(), paths_hash: None, hash: digest::sha256(&view) };
+    if applied.paths.len() > PATH_LIMIT || lens.hides_paths {
+        without_paths(&mut applied);
+    }
+    Some(applied)
 }
 
 /// Leaves out the paths of `applied`, which may be thousands; they are recognised by the beginning of their digest.

@@ -35,6 +35,8 @@ const FIELD_LIMIT: usize = 1000;
 pub enum Written {
     /// The server took it, and answered with these values.
     Applied(Applied),
+    /// The server took it, and made something else of it than the preview had shown: what it answered, and a sentence.
+    Differs(Applied, String),
     /// The object is gone, or our part of it.
     Removed,
     /// The server refuses it for good.
@@ -156,6 +158,11 @@ fn execute(
                 item.wait_started_at = Some(time(now));
                 item.message = "Written; not in effect yet.".to_owned();
             }
+            Some(Written::Differs(applied, problem)) => {
+                // What is there is remembered: only another change of it leaves the failure.
+                item.applied = Some(applied.clone());
+                set_state(item, ItemState::Failed, problem, now);
+            }
             Some(Written::Removed) => {
                 item.applied = None;
                 item.wait_started_at = Some(time(now));
@@ -252,7 +259,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         desired_state: small.then(|| fresh.shown.clone()),
         conflicts: fresh.conflicts.iter().take(CONFLICT_LIMIT).cloned().collect(),
         pools: fresh.effect.pools.keys().take(POOL_LIMIT).cloned().collect(),
-        managed_fields: fresh.owned.iter().take(FIELD_LIMIT).map(super::fields::FieldPath::dotted).collect(),
+        managed_fields: managed_fields(fresh),
         state,
         message: cut_text(&message, MESSAGE_LIMIT),
         last_transition_time: unmoved.and_then(|item| item.last_transition_time.clone()).or_else(|| Some(time(now))),
@@ -261,6 +268,12 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         item_hash: fresh.hash.clone(),
         applied: fresh.applied.clone().or_else(|| before.and_then(|item| item.applied.clone())),
     }
+}
+
+/// The fields that are ours. Entries of lists are named by their values, which may be secret ones.
+fn managed_fields(fresh: &PlanItem) -> Vec<String> {
+    let open = |path: &&super::fields::FieldPath| fresh.sensitive.is_empty() || !path.names_values();
+    fresh.owned.iter().filter(open).take(FIELD_LIMIT).map(super::fields::FieldPath::dotted).collect()
 }
 
 fn advance(status: &mut Status, steps: &[Step], now: Timestamp) {

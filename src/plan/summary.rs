@@ -8,6 +8,9 @@ use super::digest;
 use super::observed::Wanted;
 use crate::api::{Item, ItemState, Operation, Phase, Summary};
 
+/// The longest list of pools, as in the CRD; the number of machines is that of all.
+const POOL_LIMIT: usize = 100;
+
 /// What is said under action Ignore.
 pub(super) const IGNORED: &str = "The operator stands aside: it reads and writes nothing. Resources remain in their current state. \
     Set spec.action to DryRun to see what the profile would change.";
@@ -29,7 +32,7 @@ pub(super) fn figures(plan: &Plan) -> Summary {
         blocked: count(Operation::Blocked),
         deferred: count(Operation::Deferred),
         machines_to_reboot: pools.values().sum(),
-        pools: pools.into_keys().collect(),
+        pools: pools.into_keys().take(POOL_LIMIT).collect(),
         text: String::new(),
     }
 }

@@ -182,7 +182,7 @@ fn what_moved_names_path_values_and_manager() {
     let before = ours(json!({"a": 1}), &["a"]);
     let owned = fields::applied_by(&before, US);
     let desired = widget(json!({"a": 1}));
-    let lens = Lens { desired: &desired, quantities: &[] };
+    let lens = Lens { desired: &desired, quantities: &[], hides_paths: false };
     let mut applied = applied_view(&before, &owned, lens).unwrap();
     let live = served(json!({"a": 5}), "2", &[entry("kubectl-edit", "Update", &["a"])]);
     let redactor = Redactor::new(&[], &[]);
@@ -205,7 +205,7 @@ fn s6_another_spelling_of_a_quantity_is_no_drift() {
     let (before, live) = (ours(json!({"memory": "1024Mi"}), &["memory"]), ours(json!({"memory": "1Gi"}), &["memory"]));
     let owned = fields::applied_by(&before, US);
     let desired = widget(json!({"memory": "1024Mi"}));
-    let lens = Lens { desired: &desired, quantities: &quantities };
+    let lens = Lens { desired: &desired, quantities: &quantities, hides_paths: false };
     let applied = applied_view(&before, &owned, lens).unwrap();
     let redactor = Redactor::new(&[], &[]);
     assert!(moved::since(&applied, Some(&live), &live, &owned, lens, &redactor).is_empty());

@@ -71,3 +71,25 @@ fn a_removal_is_written_once_and_waited_for() {
     world.look(one(NoChange, done()));
     assert_eq!(world.phase(), Some(Phase::Completed));
 }
+
+/// S10: a result that is not the reviewed one fails, and our own write is no reason to leave the failure.
+#[test]
+fn a_result_that_is_not_the_reviewed_one_stays_a_failure() {
+    use Operation::Update;
+    let one = || Plan::new(basis(), vec![PlanItem { applied: None, ..item("a", 0, Update) }]);
+    let mut world = World::new(Action::DryRun);
+    world.look(one());
+    world.edit(Action::Apply);
+    world.look(one());
+    assert_eq!(writes_of(&world.decide(one()).0), ["a"]);
+    let applied = crate::api::Applied { uid: "u".into(), paths: Vec::new(), paths_hash: None, hash: "h".into() };
+    let written = [("a".to_owned(), Written::Differs(applied, "it differs".into()))].into();
+    world.status = world.decide_with(one(), &written).1.unwrap();
+    // The object is another one now, by our own write.
+    let after = || Plan::new(basis(), vec![PlanItem { hash: "another".into(), applied: None, ..item("a", 0, Update) }]);
+    for _ in 0..3 {
+        assert!(writes_of(&world.look(after())).is_empty());
+        assert_eq!(world.phase(), Some(Phase::Failed));
+    }
+    assert_eq!(world.status.items[0].message, "it differs");
+}

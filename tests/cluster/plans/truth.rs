@@ -41,7 +41,7 @@ async fn s10_the_real_apply_gives_what_the_preview_showed() {
         let (written, after) =
             world.try_execute(&item).await.map_or((None, before.clone()), |(written, after)| (Some(written), after));
         let after = after.unwrap();
-        let refused = matches!(written, Some(Written::Refused(_)));
+        let refused = matches!(written, Some(Written::Refused(_) | Written::Differs(..)));
         assert!(!refused, "{theirs:?} {ours}: {written:?}");
         let changed = before.as_ref().map(without_noise) != Some(without_noise(&after));
         assert_eq!(item.operation != Operation::NoChange, changed, "{theirs:?} {ours}: {}", item.message);
@@ -255,7 +255,7 @@ async fn s10_a_result_that_is_not_the_reviewed_one_is_a_failure() {
     let item = world.item(&widget(json!({"size": 2, "text": "ours"}))).await;
     assert!(item.diff.contains("+  size: 2\n"), "the dry run knows nothing of it: {}", item.diff);
     let (written, _) = world.try_execute(&item).await.unwrap();
-    let Written::Refused(problem) = written else { panic!("{written:?}") };
+    let Written::Differs(_, problem) = written else { panic!("{written:?}") };
     assert!(problem.contains("differs from the reviewed preview at /spec/size"), "{problem}");
     // For dry runs too, so that its end can be seen in one.
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "stamp"}});

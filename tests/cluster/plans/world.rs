@@ -150,7 +150,7 @@ impl World {
     /// Carries out `item`, and returns its object.
     pub async fn execute(&self, item: &PlanItem) -> Value {
         let (written, object) = self.try_execute(item).await.unwrap();
-        assert!(!matches!(written, Written::Refused(_)), "{written:?}");
+        assert!(!matches!(written, Written::Refused(_) | Written::Differs(..)), "{written:?}");
         object.expect("the object exists")
     }
 
