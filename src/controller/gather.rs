@@ -182,9 +182,8 @@ impl Look<'_> {
         let mut previewed = BTreeMap::new();
         for (draft, item) in drafts.iter().zip(items) {
             let desired = desired(draft);
-            let object = Some(&item.desired).filter(|desired| desired.is_object());
             let mut known = Previewed {
-                followed: object.and_then(|object| self.followed(object)),
+                followed: item.followed.clone(),
                 definition: desired.and_then(|desired| self.definition(desired)),
                 rollouts: desired.map(|desired| self.fingerprint(desired)).unwrap_or_default(),
                 draft: draft.clone(),
@@ -266,17 +265,6 @@ impl Look<'_> {
         let kind = desired.get("kind").and_then(Value::as_str);
         let declared = self.profile.kinds().iter().find(|declared| Some(declared.kind.kind) == kind)?;
         self.ctx.watches.crd_version(&declared.kind.crd_name())
-    }
-
-    /// What is kept of an object whose rollout is followed.
-    fn followed(&self, object: &Value) -> Option<Value> {
-        self.ctx.rollouts.concern(&TargetRef::of(object)).then(|| {
-            let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
-            json!({
-                "metadata": {"name": part("/metadata/name"), "labels": part("/metadata/labels")},
-                "spec": part("/spec"),
-            })
-        })
     }
 
     /// How far `object` is. That an execution is done is read live, once, and not believed of a watch.

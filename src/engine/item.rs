@@ -60,7 +60,9 @@ impl Engine<'_> {
             Err(Obstacle::Blocks(preview)) => (preview, Effect::default()),
             Err(Obstacle::Fails(error)) => return Err(error),
         };
-        Ok(compose(draft, &manager(task.profile), preview, effect, remembered))
+        let followed = self.followed(draft, &preview);
+        let item = compose(draft, &manager(task.profile), preview, effect, remembered);
+        Ok(PlanItem { followed, ..item })
     }
 
     async fn previewed(
@@ -206,6 +208,23 @@ impl Engine<'_> {
             }
             Err(error) => Err(self.obstacle(subject, error).await),
         }
+    }
+
+    /// What is kept of an object whose rollout is followed.
+    fn followed(&self, draft: &Draft, preview: &Preview) -> Option<Value> {
+        let object = match (preview, &draft.body) {
+            (Preview::Known { live, result, .. }, _) => live.as_ref().unwrap_or(result),
+            // What is refused because of the pools may be allowed when they change.
+            (_, Body::Ensure(desired)) => desired,
+            (_, Body::Remove(_) | Body::Blocked { .. }) => return None,
+        };
+        self.rollouts.concern(&TargetRef::of(object)).then(|| {
+            let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+            json!({
+                "metadata": {"name": part("/metadata/name"), "labels": part("/metadata/labels")},
+                "spec": part("/spec"),
+            })
+        })
     }
 
     /// What `planned` does beyond its object.

@@ -310,6 +310,7 @@ fn blank(draft: &Draft) -> PlanItem {
         hash: String::new(),
         applied: None,
         moved: Vec::new(),
+        followed: None,
         rollout: waiting("blocked"),
     }
 }

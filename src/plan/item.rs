@@ -139,6 +139,9 @@ pub struct PlanItem {
     pub applied: Option<Applied>,
     /// What somebody changed of what we had applied.
     pub moved: Vec<Moved>,
+    /// Name, labels and spec of the object as it is, with what others put into it, or as it would be if it does not exist: where
+    /// a rollout is followed.
+    pub followed: Option<Value>,
     /// Whether the object, as it is now, is in effect.
     pub rollout: Rollout,
 }
