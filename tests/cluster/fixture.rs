@@ -284,7 +284,7 @@ impl Fixture {
     pub async fn finish(mut self) {
         self.stop_simulator().await;
         self.rest().await;
-        let refused: Vec<_> = self.requests(&self.began).into_iter().filter(|request| request.code == 403).collect();
+        let refused: Vec<_> = self.requests(&self.began).into_iter().filter(|request| request.forbidden).collect();
         assert!(refused.is_empty(), "the generated role lacks a right: {refused:#?}");
         self.stop_operator().await;
     }

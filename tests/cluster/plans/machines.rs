@@ -169,3 +169,21 @@ async fn a_kubelet_config_says_whose_kubelets_restart() {
         refused.message
     );
 }
+
+/// What machines must have is all of the object, also what others put into it: else an edit would be waited for in vain.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rollout_is_followed_by_the_object_as_it_is() {
+    let world = World::with_machines().await;
+    let theirs = machine_config("99-worker-psi-karg", "worker", json!({"extensions": ["usbguard"]}));
+    world.create(&theirs, "somebody").await;
+    let item = world.item(&psi()).await;
+    assert_eq!(item.followed.as_ref().unwrap()["spec"]["extensions"], json!(["usbguard"]));
+    world.execute(&item).await;
+    let followed = world.item(&psi()).await.followed.unwrap();
+    assert_eq!(
+        (&followed["spec"]["extensions"], &followed["spec"]["kernelArguments"]),
+        (&json!(["usbguard"]), &json!(["psi=1"]))
+    );
+    let astray = world.item(&machine_config("99-gpu", "gpu", json!({"kernelArguments": ["psi=1"]}))).await;
+    assert!(astray.followed.is_some(), "a pool that comes may change the verdict");
+}

@@ -3,6 +3,7 @@
 //! The server writes the line of a request (in the log mode `blocking`) before it finishes the answer, and appends to
 //! the same file after a restart. Only a long answer can reach the client a moment before its line is in the file.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -57,6 +58,8 @@ pub struct Request {
     pub dry_run: bool,
     /// The HTTP status of the answer.
     pub code: u16,
+    /// Whether authorization refused it. Quotas, admission and what is being deleted are answered with 403 too.
+    pub forbidden: bool,
     /// Path and query.
     pub uri: String,
     /// When the server received it.
@@ -150,6 +153,9 @@ impl Audit {
     }
 }
 
+/// The annotation that tells what authorization decided.
+const DECISION: &str = "authorization.k8s.io/decision";
+
 /// The parts of `audit.k8s.io/v1` Event that are used here.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -170,6 +176,8 @@ struct Event {
     response_status: ResponseStatus,
     #[serde(default)]
     request_object: RequestObject,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
     request_received_timestamp: Timestamp,
 }
 
@@ -218,6 +226,7 @@ impl From<Event> for Request {
             name: object.name,
             dry_run,
             code: event.response_status.code,
+            forbidden: event.annotations.get(DECISION).is_some_and(|decision| decision == "forbid"),
             uri: event.request_uri,
             at: event.request_received_timestamp,
             stage: event.stage,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, ResourceQuota, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::{Api, Client};
 use serde_json::json;
@@ -83,4 +83,32 @@ async fn a_watch_is_told_once_when_it_begins() {
     assert_eq!((begun[0].code, begun[0].stage), (200, Stage::ResponseStarted));
     assert_eq!(watches(plane.audit().since(&mark)), begun);
     assert_eq!(watches(plane.audit().since(&middle)), []);
+}
+
+#[tokio::test]
+async fn what_authorization_refuses_is_told_from_other_refusals() {
+    let plane = lease().await;
+    let mark = plane.audit().mark();
+    let stranger: Api<ConfigMap> = Api::default_namespaced(plane.client("stranger", &[]).unwrap());
+    assert!(stranger.get("one").await.is_err());
+    let quota: Api<ResourceQuota> = Api::default_namespaced(plane.admin());
+    let none: ResourceQuota =
+        serde_json::from_value(json!({"metadata": {"name": "none"}, "spec": {"hard": {"count/secrets": "0"}}}))
+            .unwrap();
+    quota.create(&PostParams::default(), &none).await.unwrap();
+    let counted = json!({"status": {"hard": {"count/secrets": "0"}, "used": {"count/secrets": "0"}}});
+    quota.patch_status("none", &PatchParams::default(), &Patch::Merge(counted)).await.unwrap();
+    let secrets: Api<Secret> = Api::default_namespaced(plane.admin());
+    let secret: Secret = serde_json::from_value(json!({"metadata": {"name": "s"}})).unwrap();
+    // The quota is known to admission a moment later.
+    for _ in 0..100 {
+        if secrets.create(&PostParams::default(), &secret).await.is_err() {
+            break;
+        }
+        secrets.delete("s", &Default::default()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let refused = plane.audit().since(&mark).into_iter().filter(|request| request.code == 403);
+    let refused: Vec<_> = refused.map(|request| (request.resource, request.forbidden)).collect();
+    assert_eq!(refused, [("configmaps".to_owned(), true), ("secrets".to_owned(), false)]);
 }
