@@ -17,6 +17,8 @@ const INPUT_LIMIT: usize = 1000;
 pub const OBJECT_LIMIT: usize = 1_572_000;
 /// The longest name of an object.
 const NAME_LIMIT: usize = 253;
+/// The longest name of a namespace.
+const LABEL_LIMIT: usize = 63;
 /// Metadata that only the server sets.
 const SERVER_SET: [&str; 8] = [
     "uid",
@@ -135,7 +137,7 @@ fn identity_problem(target: &TargetRef) -> Option<String> {
     if !fits {
         return Some(format!("{name:?} is no name for a {kind}: it must be a DNS name, lower case"));
     }
-    let namespace = namespace.as_deref().filter(|namespace| !is_subdomain(namespace));
+    let namespace = namespace.as_deref().filter(|namespace| !is_subdomain(namespace) || namespace.len() > LABEL_LIMIT);
     namespace.map(|namespace| format!("{namespace:?} is no name for a namespace: it must be a DNS name, lower case"))
 }
 
@@ -213,6 +215,7 @@ mod tests {
             (with("/metadata/name", json!("a/../b")), "is no name for a Widget"),
             (with("/metadata/name", json!("x".repeat(254))), "is no name for a Widget"),
             (with("/metadata/namespace", json!("A b")), "is no name for a namespace"),
+            (with("/metadata/namespace", json!("n".repeat(64))), "is no name for a namespace"),
             (with("/metadata/generateName", json!("w-")), "metadata.generateName"),
             (with("/metadata/uid", json!("1")), "metadata.uid"),
             (with("/metadata/resourceVersion", json!("1")), "metadata.resourceVersion"),

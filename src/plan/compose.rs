@@ -63,6 +63,15 @@ impl Change {
         Self { before, after, redactor }
     }
 
+    /// What applying it is.
+    fn operation(&self) -> Operation {
+        match (&self.before, &self.after) {
+            (None, _) => Operation::Create,
+            (before, after) if before == after => Operation::NoChange,
+            (Some(_), _) => Operation::Update,
+        }
+    }
+
     /// The diff as a person reads it.
     fn text(&self, target: &TargetRef) -> String {
         let show =
@@ -86,11 +95,7 @@ fn applied(
     let change = Change::of(states, draft);
     let nothing = Value::Null;
     let (live, result) = (states.live, states.result.unwrap_or(&nothing));
-    let operation = match (&change.before, &change.after) {
-        (None, _) => Operation::Create,
-        (before, after) if before == after => Operation::NoChange,
-        (Some(_), _) => Operation::Update,
-    };
+    let operation = change.operation();
     let changes = operation != Operation::NoChange;
     let effect = if changes { effect } else { Effect::default() };
 
@@ -118,9 +123,10 @@ fn applied(
         "live": view(&change.before),
         "result": view(&change.after),
         "beside": beside(&change, &owned),
-        "conflicts": conflicts.iter().map(|conflict| (&conflict.path, &conflict.manager)).collect::<Vec<_>>(),
+        "conflicts": conflicts.iter().map(|(path, conflict)| (path, &conflict.manager)).collect::<Vec<_>>(),
         "pools": effect.pools.keys().collect::<Vec<_>>(),
     });
+    let conflicts: Vec<_> = conflicts.into_iter().map(|(_, conflict)| conflict).collect();
     let sentences = message::Sentences { conflicts: &conflicts, lost: &lost, kept: &kept, effect: &effect };
     let message = message::of_apply(draft, operation, &sentences, &ownership::earlier(live, &owned));
     let memory = remembered.and_then(|item| item.applied.as_ref());
@@ -152,11 +158,7 @@ fn applied(
 /// A plan from recorded objects. Its digest is never that of a plan that a server has previewed.
 fn approximate(draft: &Draft, desired: &Value, live: Option<&Value>, result: &Value, effect: Effect) -> PlanItem {
     let change = Change::of(&States { live, result: Some(result) }, draft);
-    let operation = match (&change.before, &change.after) {
-        (None, _) => Operation::Create,
-        (before, after) if before == after => Operation::NoChange,
-        (Some(_), _) => Operation::Update,
-    };
+    let operation = change.operation();
     let target = TargetRef::of(desired);
     let review = json!({
         "approximate": true,
@@ -317,8 +319,8 @@ fn blank(draft: &Draft) -> PlanItem {
 
 /// Where the server changes more than what we own: defaults, and what admission adds. Paths and no values, since some of
 /// them are another value each time.
-fn beside(change: &Change, owned: &[FieldPath]) -> Vec<String> {
-    let owned: Paths = owned.iter().cloned().collect();
+fn beside(change: &Change, ours: &[FieldPath]) -> Vec<String> {
+    let owned: Paths = ours.iter().cloned().collect();
     let leaves = |object: &Option<Value>| object.as_ref().map(fields::leaves_of).unwrap_or_default();
     let mut paths: Vec<_> = leaves(&change.before).into_iter().chain(leaves(&change.after)).collect();
     paths.sort();
@@ -327,7 +329,12 @@ fn beside(change: &Change, owned: &[FieldPath]) -> Vec<String> {
         object.as_ref().and_then(|object| path.resolve(object))
     }
     paths.retain(|path| !owned.touches(path) && at(path, &change.before) != at(path, &change.after));
-    paths.iter().map(ToString::to_string).collect()
+    // Of a list of which some entries are ours, the entries of others.
+    let foreign = |object: &Option<Value>| object.as_ref().map(|object| fields::foreign_entries(object, ours));
+    let (before, after) = (foreign(&change.before).unwrap_or_default(), foreign(&change.after).unwrap_or_default());
+    let nothing = Vec::new();
+    let lists = after.iter().filter(|(list, entries)| before.get(*list).unwrap_or(&nothing) != *entries);
+    paths.iter().map(ToString::to_string).chain(lists.map(|(list, _)| list.clone())).collect()
 }
 
 /// Reboots are the worst. Else the profile's word counts; where it leaves it to us, it depends on what changes: labels and

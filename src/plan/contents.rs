@@ -46,17 +46,30 @@ fn collect(value: &Value, encodings: &mut Encodings) {
 }
 
 fn encoding(map: &Map<String, Value>) -> (String, String) {
-    let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    (text(SOURCE), text(COMPRESSION))
+    let written = |key: &str| map.get(key).map_or_else(|| "absent".to_owned(), Value::to_string);
+    (written(SOURCE), written(COMPRESSION))
 }
 
-/// Whether `file` is an embedded file that the machine would let only its owner read: a mode without rights for others.
-#[must_use]
-pub fn is_private(file: &Map<String, Value>) -> bool {
-    is_file(file) && mode(file).is_some_and(|mode| mode & 0o077 == 0)
+/// The paths of embedded files that the machine would let only their owner read: a mode without rights for others.
+pub(super) fn private_files(value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    match value {
+        Value::Object(map) => {
+            if let (Some(path), Some(mode), true) = (map.get("path").and_then(Value::as_str), mode(map), is_file(map))
+                && mode & 0o077 == 0
+            {
+                found.push(path.to_owned());
+            }
+            found.extend(map.values().flat_map(private_files));
+        }
+        Value::Array(list) => found.extend(list.iter().flat_map(private_files)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    found
 }
 
-fn is_file(map: &Map<String, Value>) -> bool {
+/// Whether `map` looks like an embedded file.
+pub(super) fn is_file(map: &Map<String, Value>) -> bool {
     map.get("path").is_some_and(Value::is_string) && (map.contains_key("contents") || map.contains_key("mode"))
 }
 
@@ -182,6 +195,10 @@ mod tests {
     fn m15_another_encoding_of_the_same_contents_is_seen() {
         let [before, after] = readable([file("data:,a%20b", None), file("data:;base64,YSBi", None)]);
         assert_ne!(before, after);
+        let empty = json!({"path": "/f", "contents": {"source": "data:,a", "compression": ""}});
+        let absent = json!({"path": "/f", "contents": {"source": "data:,a"}});
+        let [before, after] = readable([empty, absent]);
+        assert_ne!(before, after, "also if only the compression is written otherwise");
         let [before, after] = readable([file("data:,a%20b", None), file("data:,a%20b", None)]);
         assert_eq!((&before, &before["contents"]["source (decoded)"]), (&after, &json!("a b")));
     }

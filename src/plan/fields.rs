@@ -31,6 +31,16 @@ impl FieldPath {
     /// The path as an RFC 6901 pointer into `object`. Entries of lists that are not there keep their own notation.
     #[must_use]
     pub fn pointer(&self, object: &Value) -> String {
+        self.written(object, str::to_owned)
+    }
+
+    /// The same without the values that an entry which is not there is named by: they may be secret.
+    #[must_use]
+    pub fn pointer_without_values(&self, object: &Value) -> String {
+        self.written(object, |_| "(an entry)".to_owned())
+    }
+
+    fn written(&self, object: &Value, absent: impl Fn(&str) -> String) -> String {
         let mut pointer = String::new();
         let mut value = Some(object);
         for segment in &self.0 {
@@ -38,7 +48,7 @@ impl FieldPath {
             let name = match (&found, segment.strip_prefix("f:")) {
                 (_, Some(name)) => name.to_owned(),
                 (Some((index, _)), None) => index.to_string(),
-                (None, None) => segment.clone(),
+                (None, None) => absent(segment),
             };
             pointer::push(&mut pointer, &name);
             value = found.map(|(_, value)| value);
@@ -97,26 +107,47 @@ impl std::borrow::Borrow<[String]> for FieldPath {
     }
 }
 
-/// Who wrote which field of an object last.
+/// Who owns which field of an object.
 #[derive(Debug)]
-pub struct Writers<'a>(Vec<(&'a str, &'a str, Paths)>);
+pub struct Owners<'a>(Vec<Owner<'a>>);
 
-impl<'a> Writers<'a> {
+#[derive(Debug)]
+struct Owner<'a> {
+    manager: &'a str,
+    applies: bool,
+    time: &'a str,
+    paths: Paths,
+}
+
+impl<'a> Owners<'a> {
     /// Reads it off `object`.
     #[must_use]
     pub fn of(object: &'a Value) -> Self {
-        let writer = |entry: &'a Value| {
-            let paths = leaves(entry.get("fieldsV1")).into_iter().collect();
-            (text(entry, "manager"), text(entry, "time"), paths)
+        let owner = |entry: &'a Value| Owner {
+            manager: text(entry, "manager"),
+            applies: text(entry, "operation") == "Apply",
+            time: text(entry, "time"),
+            paths: leaves(entry.get("fieldsV1")).into_iter().collect(),
         };
-        Self(entries(object).map(writer).collect())
+        Self(entries(object).map(owner).collect())
     }
 
-    /// Manager and time, as far as the object knows. Nothing is known of deleted fields.
+    /// Who wrote the field at `path` last: manager and time, as far as the object knows. Nothing is known of deleted fields.
     #[must_use]
     pub fn last_of(&self, path: &FieldPath) -> Option<(&'a str, &'a str)> {
-        let owners = self.0.iter().filter(|(_, _, paths)| paths.touches(path));
-        owners.max_by_key(|(_, time, _)| *time).map(|(manager, time, _)| (*manager, *time))
+        let owners = self.0.iter().filter(|owner| owner.paths.touches(path));
+        owners.max_by_key(|owner| owner.time).map(|owner| (owner.manager, owner.time))
+    }
+
+    /// The managers other than `manager` (by server-side apply) that own the field at `path`, part of it, or a map or list that
+    /// it is part of; sorted.
+    #[must_use]
+    pub fn others_of(&self, path: &FieldPath, manager: &str) -> Vec<&'a str> {
+        let others = self.0.iter().filter(|owner| owner.manager != manager || !owner.applies);
+        let mut found: Vec<_> = others.filter(|owner| owner.paths.touches(path)).map(|owner| owner.manager).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 }
 
@@ -169,19 +200,6 @@ pub fn owned_alone_by(object: &Value, manager: &str) -> Vec<FieldPath> {
     alone
 }
 
-/// The managers other than `manager` (by server-side apply) that own the field at `path`, or a map or list that it is part
-/// of; sorted.
-#[must_use]
-pub fn other_owners<'a>(object: &'a Value, path: &FieldPath, manager: &str) -> Vec<&'a str> {
-    let owns = |entry: &&Value| leaves(entry.get("fieldsV1")).iter().any(|leaf| path.0.starts_with(&leaf.0));
-    let others =
-        entries(object).filter(|entry| text(entry, "manager") != manager || text(entry, "operation") != "Apply");
-    let mut owners: Vec<_> = others.filter(owns).map(|entry| text(entry, "manager")).collect();
-    owners.sort_unstable();
-    owners.dedup();
-    owners
-}
-
 /// Who but `manager` has a part in what `object` is for: anything except status, finalizers, owners and annotations, which
 /// the kind's own controller leaves behind. Sorted.
 #[must_use]
@@ -219,6 +237,27 @@ pub fn is_controller(object: &Value, manager: &str) -> bool {
         .filter(of_manager)
         .any(|entry| text(entry, "subresource") == "status" || entry.pointer("/fieldsV1/f:status").is_some());
     writes_status || CONTROLLERS.iter().any(|name| manager == *name || manager.ends_with(&format!("-{name}")))
+}
+
+/// Where `object` has a list of which `owned` names entries and not the whole: the entries that are not among them.
+#[must_use]
+pub fn foreign_entries(object: &Value, owned: &[FieldPath]) -> BTreeMap<String, Vec<Value>> {
+    let mut ours: BTreeMap<&[String], BTreeSet<usize>> = BTreeMap::new();
+    for path in owned {
+        let names_entry = |segment: &String| segment.starts_with("k:") || segment.starts_with("v:");
+        let Some(depth) = path.0.iter().position(names_entry) else { continue };
+        let (Some(head), Some(segment)) = (path.0.get(..depth), path.0.get(depth)) else { continue };
+        let list = head.iter().try_fold(object, |value, segment| Some(step(value, segment)?.1));
+        let known = ours.entry(head).or_default();
+        known.extend(list.and_then(|list| step(list, segment)).map(|(index, _)| index));
+    }
+    let lists = ours.into_iter().map(|(head, known)| {
+        let list = head.iter().try_fold(object, |value, segment| Some(step(value, segment)?.1));
+        let entries = list.and_then(Value::as_array).into_iter().flatten().enumerate();
+        let foreign = entries.filter(|(index, _)| !known.contains(index)).map(|(_, entry)| entry.clone());
+        (FieldPath(head.to_vec()).to_string(), foreign.collect())
+    });
+    lists.collect()
 }
 
 /// The leaves of `object` itself, as an apply of it would own them where every list is one path: for objects that no server
@@ -419,8 +458,8 @@ mod tests {
     fn the_last_writer_is_named() {
         let path = FieldPath::parse("/f:spec/f:mode");
         let object = object();
-        assert_eq!(Writers::of(&object).last_of(&path), Some(("them", "2026-01-02T00:00:00Z")));
-        assert_eq!(Writers::of(&object).last_of(&FieldPath::parse("/f:spec/f:gone")), None);
+        assert_eq!(Owners::of(&object).last_of(&path), Some(("them", "2026-01-02T00:00:00Z")));
+        assert_eq!(Owners::of(&object).last_of(&FieldPath::parse("/f:spec/f:gone")), None);
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn reboots(effect: &Effect) -> Vec<String> {
 }
 
 /// Who keeps an object under deletion from going.
-pub(super) fn held_by(object: &Value) -> String {
+pub(crate) fn held_by(object: &Value) -> String {
     let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
     let names: Vec<_> = finalizers.filter_map(Value::as_str).collect();
     if names.is_empty() { String::new() } else { format!(", held by finalizer {}", names.join(", ")) }

@@ -17,7 +17,7 @@ pub mod execution;
 pub mod fields;
 pub mod health;
 pub mod item;
-mod message;
+pub(crate) mod message;
 pub mod moved;
 pub mod observed;
 pub mod offline;

@@ -88,7 +88,9 @@ pub(super) fn since(
     let paths: Vec<_> = match &applied.paths_hash {
         None => applied.paths.iter().map(|path| FieldPath::parse(path)).collect(),
         Some(hash) => {
-            let names: Vec<_> = owned.iter().map(ToString::to_string).collect();
+            let mut names: Vec<_> = owned.iter().map(ToString::to_string).collect();
+            // As texts, like those that were remembered.
+            names.sort();
             if !digest::sha256(&names).starts_with(hash) {
                 // Another set of fields is wanted now: which of the old ones have moved can't be told.
                 return Vec::new();
@@ -100,19 +102,19 @@ pub(super) fn since(
         return Vec::new();
     }
     let (old, new) = (redactor.show(live), redactor.show(result));
-    let writers = fields::Writers::of(live);
+    let owners = fields::Owners::of(live);
     let (before, after) = (canonical(live, lens.quantities), canonical(result, lens.quantities));
     let differing = owned.iter().chain(paths.iter().filter(|path| owned.binary_search(path).is_err()));
     let moved: Vec<_> = differing
         .filter(|path| lens.value(path, &before) != lens.value(path, &after))
         .map(|path| {
             let show = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), Value::to_string);
-            let by = match writers.last_of(path).filter(|_| path.resolve(live).is_some()) {
+            let by = match owners.last_of(path).filter(|_| path.resolve(live).is_some()) {
                 Some((manager, time)) if !time.is_empty() => format!("changed by {manager} at {time}"),
                 Some((manager, _)) => format!("changed by {manager}"),
                 None => "the API server does not record by whom".to_owned(),
             };
-            let pointer = path.pointer(live);
+            let pointer = if lens.hides_paths { path.pointer_without_values(live) } else { path.pointer(live) };
             let text =
                 format!("{pointer} is {} instead of {}, {by}", show(path.resolve(&old)), show(path.resolve(&new)));
             Moved { path: pointer, text }

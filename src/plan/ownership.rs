@@ -1,9 +1,11 @@
 //! Who has a part in an object: what an apply takes from others, what others keep, and what we have from before.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::diff;
-use super::fields::{self, FieldPath};
+use super::fields::{self, FieldPath, Owners};
 use super::redact::Redactor;
 use super::wire::cut_text;
 use crate::api::{Conflict, FIELD_MANAGER};
@@ -16,13 +18,14 @@ const MANAGER_LIMIT: usize = 256;
 /// As much of a value as a sentence quotes.
 const QUOTE_LIMIT: usize = 200;
 
-/// The fields that the server says others own with another value, with both values, in a stable order.
+/// The fields that the server says others own with another value, with both values, in a stable order; each with its path as it
+/// is wherever other entries of a list come and go.
 pub(super) fn conflicts(
     live: Option<&Value>,
     result: &Value,
     named: &[(String, String)],
     redactor: &Redactor,
-) -> Vec<Conflict> {
+) -> Vec<(String, Conflict)> {
     let nothing = Value::Null;
     let live = live.unwrap_or(&nothing);
     let (shown_live, shown_result) = (redactor.show(live), redactor.show(result));
@@ -32,17 +35,20 @@ pub(super) fn conflicts(
             let path = fields::from_cause(field, &[result, live]);
             let fits = |value: &&Value| !value.is_null() && value.to_string().len() <= VALUE_LIMIT;
             let value = |object: &Value| path.resolve(object).filter(fits).cloned();
-            Conflict {
-                path: cut_text(&path.pointer(live), PATH_LIMIT),
+            let pointer =
+                if redactor.is_told_to_hide() { path.pointer_without_values(live) } else { path.pointer(live) };
+            let conflict = Conflict {
+                path: cut_text(&pointer, PATH_LIMIT),
                 manager: cut_text(manager, MANAGER_LIMIT),
                 live: value(&shown_live),
                 desired: value(&shown_result),
                 controller: fields::is_controller(live, manager),
-            }
+            };
+            (path.to_string(), conflict)
         })
         .collect();
     // The server names them in random order.
-    list.sort_by(|a, b| (&a.path, &a.manager).cmp(&(&b.path, &b.manager)));
+    list.sort_by(|(a, one), (b, other)| (a, &one.manager).cmp(&(b, &other.manager)));
     list
 }
 
@@ -59,14 +65,13 @@ pub(super) fn lost(live: &Value, result: &Value, manager: &str, redactor: &Redac
         match (path.resolve(&shown_live), path.resolve(&shown_result)) {
             (Some(Value::Array(before)), Some(Value::Array(after))) => {
                 // As often as it was there and is not any more. An entry that is there with other contents is a change.
-                let mut rest: Vec<&Value> = after.iter().collect();
+                let mut rest: BTreeMap<String, usize> = BTreeMap::new();
+                for entry in after {
+                    *rest.entry(told_apart(entry)).or_default() += 1;
+                }
                 for entry in before {
-                    let same = |other: &&Value| match (identity(entry), identity(other)) {
-                        (Some(one), Some(other)) => one == other,
-                        _ => *other == entry,
-                    };
-                    match rest.iter().position(same) {
-                        Some(index) => drop(rest.swap_remove(index)),
+                    match rest.get_mut(&told_apart(entry)).filter(|count| **count > 0) {
+                        Some(count) => *count -= 1,
                         None => lost.push(format!("{pointer}: {}", brief(entry))),
                     }
                 }
@@ -94,21 +99,20 @@ pub(super) fn kept(
     redactor: &Redactor,
 ) -> Vec<String> {
     let shown = redactor.show(result);
+    let owners = Owners::of(result);
     let mut kept = Vec::new();
     if let Some(live) = live {
         let ours = fields::applied_by(result, manager);
         let given_up = fields::applied_by(live, manager).into_iter().filter(|path| ours.binary_search(path).is_err());
         for path in given_up {
             if let Some(value) = path.resolve(&shown) {
-                let owners = fields::other_owners(result, &path, manager);
-                kept.push(stays(&path.pointer(result), value, &owners));
+                kept.push(stays(&path.pointer(result), value, &owners.others_of(&path, manager)));
             }
         }
     }
     for pointer in unwanted {
         if let Some(value) = shown.pointer(pointer) {
-            let owners = fields::other_owners(result, &FieldPath::of_pointer(pointer), manager);
-            kept.push(stays(pointer, value, &owners));
+            kept.push(stays(pointer, value, &owners.others_of(&FieldPath::of_pointer(pointer), manager)));
         }
     }
     kept
@@ -148,4 +152,9 @@ fn brief(value: &Value) -> String {
 /// What identifies an entry of a list: the member that tells it from others, by the habits of Kubernetes and Ignition.
 fn identity(value: &Value) -> Option<(&'static str, &str)> {
     ["name", "path", "key", "id"].into_iter().find_map(|key| Some((key, value.get(key)?.as_str()?)))
+}
+
+/// What tells an entry of a list from others: what identifies it, else all of it.
+fn told_apart(entry: &Value) -> String {
+    identity(entry).map_or_else(|| entry.to_string(), |(key, name)| format!("{key}\n{name}"))
 }

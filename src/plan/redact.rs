@@ -4,6 +4,8 @@
 //! Each is replaced by a placeholder that is another one where the value is another one, so that a change stays visible as
 //! a change. Placeholders are numbers and no digests: from a digest a weak password could be guessed.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 use super::contents;
@@ -11,33 +13,43 @@ use super::pointer;
 
 /// Members of a Secret that hold its values.
 const SECRET_VALUES: [&str; 2] = ["/data", "/stringData"];
-/// Members that hold what a login needs, in whatever object (Ignition's users).
-const PASSWORDS: [&str; 2] = ["passwordHash", "password"];
+/// Members that hold what a login or a disk needs, in whatever object (Ignition's users and LUKS devices).
+const PASSWORDS: [&str; 3] = ["passwordHash", "password", "keyFile"];
+/// Members of an embedded file that hold its contents.
+const CONTENTS: [&str; 2] = ["contents", "append"];
 
 /// Shows objects without their secret values. One for all that is shown of a change, so that equal values get equal
 /// placeholders and different ones different ones.
 #[derive(Debug)]
 pub struct Redactor {
     sensitive: Vec<String>,
-    /// The values that are hidden, in the order of their numbers.
-    hidden: Vec<Value>,
+    /// Files that only their owner may read in one of the states: their contents are hidden in all.
+    private: BTreeSet<String>,
+    /// The number of each value that is hidden, by the value as JSON.
+    hidden: BTreeMap<String, usize>,
 }
 
 impl Redactor {
     /// Hides `sensitive` paths ([`pointer::expand`]) and what is always secret. `objects` are those that are shown.
     #[must_use]
     pub fn new(sensitive: &[String], objects: &[&Value]) -> Self {
-        let mut redactor = Self { sensitive: sensitive.to_vec(), hidden: Vec::new() };
+        let private = objects.iter().flat_map(|object| contents::private_files(object)).collect();
+        let mut redactor = Self { sensitive: sensitive.to_vec(), private, hidden: BTreeMap::new() };
         for object in objects {
             for pointer in redactor.secret_pointers(object) {
-                if let Some(value) = object.pointer(&pointer)
-                    && !redactor.hidden.contains(value)
-                {
-                    redactor.hidden.push(value.clone());
+                if let Some(value) = object.pointer(&pointer) {
+                    let number = redactor.hidden.len() + 1;
+                    redactor.hidden.entry(value.to_string()).or_insert(number);
                 }
             }
         }
         redactor
+    }
+
+    /// Whether a profile named paths to hide: then names of list entries may be secret, too.
+    #[must_use]
+    pub fn is_told_to_hide(&self) -> bool {
+        !self.sensitive.is_empty()
     }
 
     /// `object` as it may be shown.
@@ -46,8 +58,8 @@ impl Redactor {
         let mut shown = object.clone();
         for pointer in self.secret_pointers(object) {
             if let Some(value) = shown.pointer_mut(&pointer) {
-                *value = Value::from(match self.hidden.iter().position(|hidden| hidden == value) {
-                    Some(index) => format!("(hidden {})", index + 1),
+                *value = Value::from(match self.hidden.get(&value.to_string()) {
+                    Some(number) => format!("(hidden {number})"),
                     None => "(hidden)".to_owned(),
                 });
             }
@@ -61,10 +73,40 @@ impl Redactor {
             found.extend(SECRET_VALUES.iter().flat_map(|values| pointer::expand(object, &format!("{values}/*"))));
         }
         found.extend(self.sensitive.iter().flat_map(|path| pointer::expand(object, path)));
-        private(object, &mut String::new(), &mut found);
+        self.by_shape(object, &mut String::new(), &mut found);
         found.sort();
         found.dedup();
         found
+    }
+
+    /// Pointers to what is secret by its shape.
+    fn by_shape(&self, value: &Value, path: &mut String, found: &mut Vec<String>) {
+        let length = path.len();
+        match value {
+            Value::Object(map) => {
+                let file = map.get("path").and_then(Value::as_str);
+                let is_private = contents::is_file(map) && file.is_some_and(|file| self.private.contains(file));
+                for (name, member) in map {
+                    pointer::push(path, name);
+                    let contents = is_private && CONTENTS.contains(&name.as_str());
+                    let says_something = !member.is_null() && member.as_str() != Some("");
+                    if contents || (PASSWORDS.contains(&name.as_str()) && !member.is_boolean() && says_something) {
+                        found.push(path.clone());
+                    } else {
+                        self.by_shape(member, path, found);
+                    }
+                    path.truncate(length);
+                }
+            }
+            Value::Array(list) => {
+                for (index, member) in list.iter().enumerate() {
+                    pointer::push(path, &index.to_string());
+                    self.by_shape(member, path, found);
+                    path.truncate(length);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
     }
 }
 
@@ -75,31 +117,10 @@ pub fn is_secret(object: &Value) -> bool {
     is("kind", "Secret") && is("apiVersion", "v1")
 }
 
-/// Pointers to what is secret by its shape.
-fn private(value: &Value, path: &mut String, found: &mut Vec<String>) {
-    let length = path.len();
-    match value {
-        Value::Object(map) => {
-            for (name, member) in map {
-                pointer::push(path, name);
-                let contents = name == "contents" && contents::is_private(map);
-                if contents || (PASSWORDS.contains(&name.as_str()) && member.is_string()) {
-                    found.push(path.clone());
-                } else {
-                    private(member, path, found);
-                }
-                path.truncate(length);
-            }
-        }
-        Value::Array(list) => {
-            for (index, member) in list.iter().enumerate() {
-                pointer::push(path, &index.to_string());
-                private(member, path, found);
-                path.truncate(length);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
+/// Whether something of `object` is never shown, whatever a profile says.
+#[must_use]
+pub fn hides_something(object: &Value) -> bool {
+    !Redactor::new(&[], &[object]).hidden.is_empty()
 }
 
 #[cfg(test)]
@@ -150,6 +171,13 @@ mod tests {
         let users = json!([{"name": "core", "passwordHash": "canary"}]);
         let object = json!({"files": [file(0o600), file(0o400)], "users": users});
         assert!(!Redactor::new(&[], &[&object]).show(&object).to_string().contains("canary"));
+        // Private in one of the states is private: a plan must not show what it would lay open.
+        let (before, after) = (json!({"files": [file(0o600)]}), json!({"files": [file(0o644)]}));
+        let redactor = Redactor::new(&[], &[&before, &after]);
+        assert!(!redactor.show(&after).to_string().contains("canary"));
+        let more = json!({"files": [{"path": "/f", "mode": 0o600, "append": [{"source": "data:,canary"}]}], "luks": [{"keyFile": {"source": "data:,canary"}}]});
+        assert!(!Redactor::new(&[], &[&more]).show(&more).to_string().contains("canary"));
+        assert!(hides_something(&more));
         let public = json!({"files": [file(0o644)]});
         assert!(Redactor::new(&[], &[&public]).show(&public).to_string().contains("canary"));
     }

@@ -15,7 +15,8 @@ use super::summary;
 use super::wire::{SUMMARY_LIMIT, cut_text, time};
 use super::{Plan, digest, message, size};
 use crate::api::{
-    Applied, HistoryEntry, Item, ItemState, Operation, Phase, PlannedSpec, VirtPlatformConfigStatus as Status,
+    Applied, HistoryEntry, Item, ItemState, Operation, Phase, PlannedSpec, TargetRef,
+    VirtPlatformConfigStatus as Status,
 };
 
 /// Desired objects above this size are left out of the status.
@@ -250,7 +251,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
     let unmoved = before.filter(|item| item.state == state);
     Item {
         name: fresh.name.clone(),
-        target_ref: fresh.target.clone(),
+        target_ref: short(&fresh.target),
         operation: fresh.operation,
         wave: fresh.wave,
         impact_severity: fresh.severity,
@@ -267,6 +268,16 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         paused_since: None,
         item_hash: fresh.hash.clone(),
         applied: fresh.applied.clone().or_else(|| before.and_then(|item| item.applied.clone())),
+    }
+}
+
+/// The reference within the limits of the CRD: what no server would have can be named all the same.
+fn short(target: &TargetRef) -> TargetRef {
+    TargetRef {
+        api_version: cut_text(&target.api_version, 253),
+        kind: cut_text(&target.kind, 63),
+        name: cut_text(&target.name, 253),
+        namespace: target.namespace.as_deref().map(|namespace| cut_text(namespace, 63)),
     }
 }
 

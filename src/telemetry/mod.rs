@@ -11,6 +11,9 @@ pub enum Encoder {
     Json,
 }
 
+/// What is never logged: clients that print what they get.
+const NEVER: [&str; 3] = ["kube_client", "kube_core", "tower"];
+
 /// Starts logging at `level` (`error`, `info`, `debug` or `trace`); `RUST_LOG` overrides it.
 pub fn init(encoder: Encoder, level: &str) {
     let wanted = std::env::var(EnvFilter::DEFAULT_ENV).ok();
@@ -29,9 +32,24 @@ pub fn init(encoder: Encoder, level: &str) {
 #[must_use]
 pub fn filter(wanted: Option<&str>, level: &str) -> EnvFilter {
     let usual = format!("virt_advisor={level},{level},kube_runtime=warn");
-    let filter = wanted.and_then(|wanted| EnvFilter::try_new(wanted).ok()).unwrap_or_else(|| EnvFilter::new(usual));
-    ["kube_client=off", "kube_core=off", "tower=off"]
-        .iter()
-        .filter_map(|directive| directive.parse().ok())
-        .fold(filter, EnvFilter::add_directive)
+    // Also not where a part of one is named: the more exact directive would win.
+    let allowed = |wanted: &str| {
+        let directives = wanted.split(',').filter(|directive| !NEVER.iter().any(|name| directive.contains(name)));
+        directives.collect::<Vec<_>>().join(",")
+    };
+    let filter = wanted.map(allowed).and_then(|wanted| EnvFilter::try_new(wanted).ok());
+    let never = NEVER.iter().filter_map(|name| format!("{name}=off").parse().ok());
+    never.fold(filter.unwrap_or_else(|| EnvFilter::new(usual)), EnvFilter::add_directive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x7_nothing_that_is_asked_for_makes_the_client_log() {
+        let filter = filter(Some("trace,kube_client::client=debug,virt_advisor=debug"), "info").to_string();
+        assert!(!filter.contains("kube_client::client"), "{filter}");
+        assert!(filter.contains("kube_client=off") && filter.contains("virt_advisor=debug"), "{filter}");
+    }
 }

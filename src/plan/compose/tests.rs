@@ -177,6 +177,58 @@ fn conflicts_come_in_a_stable_order_with_both_values() {
     assert!(item.message.contains("argocd-controller looks like a controller"), "{}", item.message);
 }
 
+/// What others put into a list of which one entry is ours: their edits move nothing, but what the server does to them does.
+#[test]
+fn entries_of_others_beside_ours_move_the_digest_only_if_the_apply_changes_them() {
+    let owned = json!({"f:spec": {"f:list": {"k:{\"name\":\"ours\"}": {"f:name": {}, "f:size": {}}}}});
+    let us = json!({"manager": US, "operation": "Apply", "fieldsV1": owned});
+    let plan = |before: &[Value], after: &[Value]| {
+        let list = |foreign: &[Value], size: i32| {
+            let ours = json!({"name": "ours", "size": size});
+            json!({"list": foreign.iter().cloned().chain([ours]).collect::<Vec<_>>()})
+        };
+        let mut world = World::new();
+        world.draft = draft(json!({"list": [{"name": "ours", "size": 2}]}));
+        world.live = Some(served(list(before, 1), "1", &[]));
+        world.result = served(list(after, 2), "1", std::slice::from_ref(&us));
+        world.conflicts = vec![(".spec.list[name=\"ours\"].size".into(), "them".into())];
+        world.item()
+    };
+    let theirs = |name: &str| json!({"name": name});
+    let alone = plan(&[], &[]);
+    let beside = plan(&[theirs("a")], &[theirs("a")]);
+    assert_eq!(
+        (alone.conflicts[0].path.as_str(), beside.conflicts[0].path.as_str()),
+        ("/spec/list/0/size", "/spec/list/1/size")
+    );
+    assert_eq!(alone.hash, beside.hash, "an index is no part of what is reviewed");
+    assert_ne!(plan(&[], &[theirs("by admission")]).hash, alone.hash, "what admission adds is");
+    assert_ne!(plan(&[theirs("a")], &[]).hash, alone.hash, "and what it takes");
+}
+
+#[test]
+fn paths_of_hidden_lists_name_no_values() {
+    let mut world = World::new();
+    world.draft = Draft { sensitive: vec!["/spec/tokens/*".into()], ..draft(json!({"tokens": ["hunter2"]})) };
+    let owned = json!({"f:spec": {"f:tokens": {"v:\"hunter2\"": {}}}});
+    let us = json!({"manager": US, "operation": "Apply", "fieldsV1": owned});
+    world.result = served(json!({"tokens": ["hunter2"]}), "1", std::slice::from_ref(&us));
+    world.live = Some(world.result.clone());
+    let settled = world.item();
+    let applied = settled.applied.unwrap();
+    assert!(applied.paths.is_empty() && applied.paths_hash.is_some(), "{applied:?}");
+    // Somebody takes it out.
+    world.live = Some(served(json!({"tokens": []}), "2", &[]));
+    world.conflicts = vec![(".spec.tokens[=\"hunter2\"]".into(), "them".into())];
+    let item = world.item();
+    let lens = Lens { desired: &widget(json!({})), quantities: &[], hides_paths: true };
+    let redactor = Redactor::new(&["/spec/tokens/*".into()], &[&world.result]);
+    let moved = moved::since(&applied, world.live.as_ref(), &world.result, &item.owned, lens, &redactor);
+    assert_eq!(moved.len(), 1);
+    let said = format!("{} {} {:?} {moved:?}", item.message, item.diff, item.conflicts);
+    assert!(!said.contains("hunter2"), "{said}");
+}
+
 #[test]
 fn what_moved_names_path_values_and_manager() {
     let before = ours(json!({"a": 1}), &["a"]);

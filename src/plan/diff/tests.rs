@@ -145,6 +145,7 @@ pub(crate) fn objects() -> impl Strategy<Value = Value> {
             "[a-z]{1,3}",
             ".{0,4}",
             Just("source".to_owned()),
+            Just("compression".to_owned()),
             Just("mode".to_owned()),
             Just("path".to_owned())
         ];
