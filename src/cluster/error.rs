@@ -127,9 +127,11 @@ impl From<kube::Error> for ClusterError {
 }
 
 /// Texts of answers without a reason that no retry changes (observed on kube-apiserver 1.36).
-const PERMANENT: [&str; 4] = [
+const PERMANENT: [&str; 6] = [
     "failed to create typed patch object",
+    "failed to create typed live object",
     "failed to convert new object",
+    "failed to convert live object",
     "etcdserver: request is too large",
     "code = ResourceExhausted",
 ];
@@ -156,6 +158,10 @@ fn of_status(status: &Status) -> ClusterError {
             causes: causes.collect(),
         })
     };
+    // Admission may refuse with whatever code it likes.
+    if ["denied the request", "denied request:"].iter().any(|text| status.message.contains(text)) {
+        return refused();
+    }
     match status.code {
         // A kind that is not served is answered in plain text, which kube can't read as a Status.
         404 if status.reason != "NotFound" => ClusterError::NotServed,
@@ -219,6 +225,13 @@ mod tests {
         };
         assert!(answer("failed to create typed patch object (a/b; v1, Kind=C): .spec.x: field not declared in schema"));
         assert!(answer("etcdserver: request is too large"));
+        assert!(answer("failed to create typed live object (a/b; v1, Kind=C): .spec.x: field not declared in schema"));
         assert!(!answer("etcdserver: leader changed"));
+        for code in [400, 404, 409, 429, 500, 503] {
+            let message = "admission webhook \"h\" denied the request: map[password:hunter2]".to_owned();
+            let denied = of_status(&Status { code, message, ..Status::default() });
+            assert!(matches!(denied, ClusterError::Refused(_)), "{code}: {denied:?}");
+            assert!(!denied.to_string().contains("hunter2"), "{denied}");
+        }
     }
 }

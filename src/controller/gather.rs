@@ -4,10 +4,12 @@
 //! write of an execution everything is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use profile_sdk::{Body, Draft, Kind, Planner, Profile};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::Context;
 use super::memory::{Drafted, Memory, Previewed};
@@ -23,6 +25,9 @@ use crate::plan::observed::{Wanted, World};
 use crate::plan::{Basis, Plan, check};
 use crate::registry;
 use crate::rollout::Change;
+
+/// How long something that may pass by itself keeps a plan from being shown that says so.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Something could not be read. Nothing is decided; the next look starts anew.
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +122,7 @@ pub(super) async fn world(
         return Ok(World::Invalid(problem));
     }
     let items = look.items(&drafted, memory).await?;
-    look.nothing_passes(&items)?;
+    look.nothing_passes(&items, memory)?;
     let basis = Basis { profile: config.to_owned(), options: wanted.options.clone(), inputs: drafted.inputs };
     Ok(World::Planned(Plan::new(basis, items)))
 }
@@ -177,18 +182,14 @@ impl Look<'_> {
         let reused = drafts.iter().map(|draft| self.reused(draft, memory.items.get(&draft.name))).collect::<Vec<_>>();
         let reused: Vec<Option<PlanItem>> = stream::iter(reused).buffered(CONCURRENCY).try_collect().await?;
         let reused = reused.into_iter().flatten().map(|item| (item.name.clone(), item)).collect();
+        // As they are before anything is asked: what changes meanwhile must be seen as a change afterwards.
+        let circumstances: Vec<_> = drafts.iter().map(|draft| self.circumstances(draft)).collect();
         let task = Task { profile: self.config, kinds: self.profile.kinds(), drafts, remembered: &self.status.items };
         let items = self.engine.items(task, reused).await?;
         let mut previewed = BTreeMap::new();
-        for (draft, item) in drafts.iter().zip(items) {
-            let desired = desired(draft);
-            let mut known = Previewed {
-                followed: item.followed.clone(),
-                definition: desired.and_then(|desired| self.definition(desired)),
-                rollouts: desired.map(|desired| self.fingerprint(desired)).unwrap_or_default(),
-                draft: draft.clone(),
-                item,
-            };
+        for ((draft, item), (definition, rollouts)) in drafts.iter().zip(items).zip(circumstances) {
+            let mut known =
+                Previewed { followed: item.followed.clone(), definition, rollouts, draft: draft.clone(), item };
             self.add_rollout(&mut known).await?;
             previewed.insert(draft.name.clone(), known);
         }
@@ -202,9 +203,9 @@ impl Look<'_> {
         Ok(drafts.iter().filter_map(|draft| memory.items.get(&draft.name)).map(|known| known.item.clone()).collect())
     }
 
-    /// What may pass by itself, such as a webhook that is down, is waited for rather than made a new plan of. Only where
-    /// nothing is shown yet of this spec, or that is what is shown, a plan is better than none.
-    fn nothing_passes(&self, items: &[PlanItem]) -> Result<(), GatherError> {
+    /// What may pass by itself, a webhook that is down, is waited for rather than made a new plan of, for a while. Where nothing
+    /// is shown yet of this spec, or that is what is shown, a plan is better than none.
+    fn nothing_passes(&self, items: &[PlanItem], memory: &mut Memory) -> Result<(), GatherError> {
         let status = self.status;
         let executing = status.phase == Some(Phase::InProgress) && status.approval.is_some();
         if !executing && status.planned_generation != Some(self.wanted.generation) {
@@ -213,10 +214,15 @@ impl Look<'_> {
         let is_shown = |item: &PlanItem| {
             status.items.iter().any(|shown| shown.name == item.name && shown.operation == Operation::Blocked)
         };
-        match items.iter().find(|item| item.passing && !is_shown(item)) {
-            Some(item) => Err(GatherError::Passing { object: item.target.to_string(), problem: item.message.clone() }),
-            None => Ok(()),
+        let Some(item) = items.iter().find(|item| item.passing && !is_shown(item)) else {
+            memory.passing_since = None;
+            return Ok(());
+        };
+        let since = *memory.passing_since.get_or_insert_with(Instant::now);
+        if since.elapsed() > PATIENCE && !executing {
+            return Ok(());
         }
+        Err(GatherError::Passing { object: item.target.to_string(), problem: item.message.clone() })
     }
 
     /// What is known of an item, if neither the draft nor anything that its plan depends on has changed since.
@@ -224,10 +230,10 @@ impl Look<'_> {
         let (Some(known), Some(desired)) = (known, desired(draft)) else {
             return Ok(None);
         };
-        let rollouts = self.fingerprint(desired);
+        let (definition, rollouts) = self.circumstances(draft);
         // What changes nothing has no effect, whatever the rollouts look like, its own among them.
         let same = known.draft == *draft
-            && known.definition == self.definition(desired)
+            && known.definition == definition
             && (known.rollouts == rollouts || known.item.operation == Operation::NoChange);
         if !same {
             return Ok(None);
@@ -252,6 +258,13 @@ impl Look<'_> {
         };
         let unchanged = known.item.resource_version == live.as_ref().and_then(version);
         Ok(unchanged.then(|| known.item.clone()))
+    }
+
+    /// What the plan of `draft` depends on beside its object: the version of its CRD, and what the rollouts look like.
+    fn circumstances(&self, draft: &Draft) -> (Option<String>, String) {
+        let desired = desired(draft);
+        let definition = desired.and_then(|desired| self.definition(desired));
+        (definition, desired.map(|desired| self.fingerprint(desired)).unwrap_or_default())
     }
 
     /// What the rollouts look like for `object`, as far as its plan depends on them.

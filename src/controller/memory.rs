@@ -31,6 +31,8 @@ pub(super) struct Memory {
     pub(super) items: BTreeMap<String, Previewed>,
     /// When to look without an event.
     pub(super) due: Option<Instant>,
+    /// Since when an item can't be planned for a reason that may pass by itself.
+    pub(super) passing_since: Option<Instant>,
     /// When progress was written last.
     pub(super) progress_at: Option<Timestamp>,
     errors: u32,

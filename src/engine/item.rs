@@ -7,13 +7,12 @@ use serde_json::{Value, json};
 
 use super::remedy::{self, About};
 use super::{Engine, EngineError, Task, manager, order};
-use crate::api::{Item, Operation, TargetRef};
+use crate::api::{FIELD_MANAGER, Item, Operation, TargetRef};
 use crate::cluster::{ApplyMode, ClusterError, Precondition, Previewed, Served};
 use crate::plan::compose::{compose, target};
 use crate::plan::item::{Effect, PlanItem, Preview};
 use crate::plan::quantity::keep_spelling;
-use crate::plan::{check, diff, fields, redact};
-use crate::rollout::{Outlook, Planned};
+use crate::plan::{check, fields, redact};
 
 /// How often a preview is made again because its object moved between two requests.
 const RACES: usize = 3;
@@ -36,7 +35,6 @@ struct Subject<'a> {
     target: TargetRef,
     kind: Served,
     manager: String,
-    secretive: bool,
     remembered: Option<&'a Item>,
 }
 
@@ -47,22 +45,24 @@ impl Subject<'_> {
 }
 
 impl Engine<'_> {
-    /// Plans one draft; `known` are the items that were planned before it.
-    pub(super) async fn item(
+    /// What the server says of one draft; `known` are the items that were planned before it.
+    pub(super) async fn preview(
         &self,
         task: Task<'_>,
         draft: &Draft,
         known: &BTreeMap<String, PlanItem>,
-    ) -> Result<PlanItem, EngineError> {
+    ) -> Result<Preview, EngineError> {
+        match self.previewed(task, draft, known).await {
+            Ok(preview) | Err(Obstacle::Blocks(preview)) => Ok(preview),
+            Err(Obstacle::Fails(error)) => Err(error),
+        }
+    }
+
+    /// The item of `draft`, from what the server says of it and what that sets in motion.
+    pub(super) fn item(&self, task: Task<'_>, draft: &Draft, (preview, effect): (Preview, Effect)) -> PlanItem {
         let remembered = task.remembered.iter().find(|item| item.name == draft.name);
-        let (preview, effect) = match self.previewed(task, draft, known, remembered).await {
-            Ok(found) => found,
-            Err(Obstacle::Blocks(preview)) => (preview, Effect::default()),
-            Err(Obstacle::Fails(error)) => return Err(error),
-        };
         let followed = self.followed(draft, &preview);
-        let item = compose(draft, &manager(task.profile), preview, effect, remembered);
-        Ok(PlanItem { followed, ..item })
+        PlanItem { followed, ..compose(draft, &manager(task.profile), preview, effect, remembered) }
     }
 
     async fn previewed(
@@ -70,8 +70,7 @@ impl Engine<'_> {
         task: Task<'_>,
         draft: &Draft,
         known: &BTreeMap<String, PlanItem>,
-        remembered: Option<&Item>,
-    ) -> Result<(Preview, Effect), Obstacle> {
+    ) -> Result<Preview, Obstacle> {
         let blocked = |remedy: String| Err(Obstacle::Blocks(Preview::refused(remedy)));
         if let Body::Blocked { remedy, .. } = &draft.body {
             return blocked(remedy.clone());
@@ -80,10 +79,12 @@ impl Engine<'_> {
             return blocked(problem);
         }
         let target = target(draft);
-        if let Some(needed) = order::needed(draft, task.drafts)
-            && let Body::Ensure(desired) = &draft.body
-            && let Some(provider) = known.get(&needed.draft.name)
-            && matches!(provider.operation, Operation::Create | Operation::Deferred)
+        let is_to_come = |needed: &order::Needed<'_>| {
+            let provider = known.get(&needed.draft.name);
+            provider.is_some_and(|item| matches!(item.operation, Operation::Create | Operation::Deferred))
+        };
+        if let Body::Ensure(desired) = &draft.body
+            && let Some(needed) = order::needed(draft, task.drafts).into_iter().find(is_to_come)
         {
             if !needed.is_earlier {
                 return blocked(format!(
@@ -91,8 +92,7 @@ impl Engine<'_> {
                     needed.what, needed.draft.name
                 ));
             }
-            let preview = Preview::Deferred { desired: desired.clone(), after: needed.draft.name.clone() };
-            return Ok((preview, Effect::default()));
+            return Ok(Preview::Deferred { desired: desired.clone(), after: needed.draft.name.clone() });
         }
         let named = json!({"apiVersion": target.api_version, "kind": target.kind});
         let kind = match self.cluster.resolve_object(&named).await {
@@ -103,22 +103,13 @@ impl Engine<'_> {
         if kind.namespaced != target.namespace.is_some() {
             return blocked(remedy::wrong_scope(&target, kind.namespaced));
         }
-        let secretive = !draft.sensitive.is_empty() || redact::is_secret(&named);
-        let subject = Subject { draft, target, kind, manager: manager(task.profile), secretive, remembered };
-        let preview = match &draft.body {
-            Body::Remove(_) => self.removal(&subject).await?,
-            Body::Ensure(desired) => self.application(task, &subject, desired).await?,
-            Body::Blocked { remedy, .. } => Preview::refused(remedy.clone()),
-        };
-        let planned = match &preview {
-            Preview::Known { live, result, .. } => Planned { live: live.as_ref(), result: Some(result) },
-            Preview::Removal { live, result, .. } => Planned { live: live.as_ref(), result: result.as_ref() },
-            Preview::Approximate { .. } | Preview::Deferred { .. } | Preview::Refused { .. } => {
-                return Ok((preview, Effect::default()));
-            }
-        };
-        let effect = self.effect(&subject, planned).await?;
-        Ok((preview, effect))
+        let remembered = task.remembered.iter().find(|item| item.name == draft.name);
+        let subject = Subject { draft, target, kind, manager: manager(task.profile), remembered };
+        match &draft.body {
+            Body::Remove(_) => self.removal(&subject).await,
+            Body::Ensure(desired) => self.application(task, &subject, desired).await,
+            Body::Blocked { remedy, .. } => Ok(Preview::refused(remedy.clone())),
+        }
     }
 
     /// What applying `desired` would do.
@@ -130,8 +121,7 @@ impl Engine<'_> {
             let live = self.live(subject).await?;
             match &live {
                 Some(live) if live.pointer("/metadata/deletionTimestamp").is_some() => {
-                    let remedy = remedy::being_deleted(target, live);
-                    return Err(Obstacle::Blocks(Preview::Refused { remedy, passing: true }));
+                    return blocked(remedy::being_deleted(target, live));
                 }
                 None if !may_create(task, target) => {
                     return blocked(format!(
@@ -171,10 +161,17 @@ impl Engine<'_> {
         if live.pointer("/metadata/deletionTimestamp").is_some() {
             return Ok(Preview::Removal { live: Some(live), result: None, stays_for: Vec::new() });
         }
-        let others: Vec<String> = fields::sharers(&live, &subject.manager).into_iter().map(str::to_owned).collect();
-        if fields::applied_by(&live, &subject.manager).is_empty() {
+        let mut others: Vec<String> = fields::sharers(&live, &subject.manager).into_iter().map(str::to_owned).collect();
+        if others == [FIELD_MANAGER] {
+            // The Go program, whose part is ours.
+            others.clear();
+        }
+        let ours =
+            [subject.manager.as_str(), FIELD_MANAGER].iter().any(|name| !fields::applied_by(&live, name).is_empty());
+        if !ours {
             // It was ours once, and is no more: left alone. It never was: a fault of the draft.
-            let ours_once = subject.remembered.is_some_and(|item| item.applied.is_some());
+            let taken_back = |item: &Item| matches!(item.operation, Operation::Remove | Operation::NoChange);
+            let ours_once = subject.remembered.is_some_and(|item| item.applied.is_some() || taken_back(item));
             if ours_once {
                 return Ok(Preview::Removal { result: Some(live.clone()), live: Some(live), stays_for: others });
             }
@@ -227,54 +224,19 @@ impl Engine<'_> {
         })
     }
 
-    /// What `planned` does beyond its object.
-    async fn effect(&self, subject: &Subject<'_>, planned: Planned<'_>) -> Result<Effect, Obstacle> {
-        // What changes nothing has no effect, and needs no pool.
-        if planned.live.map(diff::without_noise) == planned.result.map(diff::without_noise)
-            || !self.rollouts.foresee(&subject.target)
-        {
-            return Ok(Effect::default());
-        }
-        loop {
-            let unread = match self.rollouts.outlook(planned) {
-                Outlook::Known(Ok(effect)) => return Ok(effect),
-                // Taking something back must be possible wherever it is, and must reach nobody.
-                Outlook::Known(Err(_)) if matches!(subject.draft.body, Body::Remove(_)) => return Ok(Effect::default()),
-                Outlook::Known(Err(remedy)) => return Err(Obstacle::Blocks(Preview::refused(remedy))),
-                Outlook::Unread(unread) => unread,
-            };
-            for name in unread {
-                self.study(subject, planned, &name).await?;
-            }
-        }
-    }
-
-    async fn study(&self, subject: &Subject<'_>, planned: Planned<'_>, name: &str) -> Result<(), Obstacle> {
-        let kind = self.rollouts.learned();
-        let object = format!("{} {name}", kind.kind);
-        let fails = |source| Obstacle::Fails(EngineError::Object { object: object.clone(), source });
-        // The semaphore is never closed; without a permit the read is only one more at a time.
-        let _permit = self.large.acquire().await.ok();
-        let Some(served) = self.cluster.resolve(&kind).await.map_err(fails)? else {
-            return Err(EngineError::Rendered { object }.into());
+    /// Whether the server's words may quote what must not be shown: the draft hides something, or the object as it is does.
+    fn is_secretive(&self, subject: &Subject<'_>) -> bool {
+        let live = self.found(&subject.kind.subject(subject.namespace(), &subject.target.name));
+        let desired = match &subject.draft.body {
+            Body::Ensure(desired) => Some(desired),
+            Body::Remove(_) | Body::Blocked { .. } => None,
         };
-        match self.cluster.get(&served, None, name).await {
-            Ok(Some(read)) => {
-                self.rollouts.study(planned, name, &read);
-                Ok(())
-            }
-            Ok(None) => Err(EngineError::Rendered { object }.into()),
-            Err(ClusterError::Refused(refusal)) => {
-                let remedy = format!("{} can't be judged, since {object} can't be read: {refusal}", subject.target);
-                Err(Obstacle::Blocks(Preview::refused(remedy)))
-            }
-            Err(source) => Err(fails(source)),
-        }
+        !subject.draft.sensitive.is_empty() || desired.into_iter().chain(&live).any(redact::hides_something)
     }
 
     /// What an answer of the server means for the item.
     async fn obstacle(&self, subject: &Subject<'_>, error: ClusterError) -> Obstacle {
-        let Subject { target, kind, secretive, .. } = subject;
+        let Subject { target, kind, .. } = subject;
         let refused = |remedy: String| Obstacle::Blocks(Preview::refused(remedy));
         match error {
             ClusterError::NotServed => refused(remedy::not_served(target)),
@@ -284,7 +246,7 @@ impl Engine<'_> {
                 Obstacle::Blocks(Preview::Refused { remedy: remedy::webhook(&message), passing: true })
             }
             ClusterError::Refused(refusal) if refusal.is_missing_right() => {
-                let exists = self.has_found(&kind.subject(subject.namespace(), &target.name));
+                let exists = self.found(&kind.subject(subject.namespace(), &target.name)).is_some();
                 let verbs: &[&str] = match &subject.draft.body {
                     Body::Remove(_) => &["get", "patch", "delete"],
                     Body::Ensure(_) | Body::Blocked { .. } if exists => &["get", "patch"],
@@ -299,7 +261,10 @@ impl Engine<'_> {
                 }
                 refused(remedy::missing_right(target, kind, &missing, &refusal))
             }
-            ClusterError::Refused(refusal) => refused(remedy::of(&refusal, &About { target, secretive: *secretive })),
+            ClusterError::Refused(refusal) => {
+                let secretive = self.is_secretive(subject);
+                refused(remedy::of(&refusal, &About { target, secretive }))
+            }
             source @ (ClusterError::Transient { .. } | ClusterError::Conflicts(_) | ClusterError::Moved) => {
                 Obstacle::Fails(EngineError::Preview { object: target.to_string(), source })
             }

@@ -5,6 +5,7 @@
 //! [`crate::plan::compose`], which is pure. [`write()`] carries out one item; whether it may be is not decided here.
 
 mod draft;
+mod effects;
 mod item;
 mod order;
 mod remedy;
@@ -16,7 +17,6 @@ use std::sync::{Mutex, PoisonError};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use profile_sdk::{Declared, Draft};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
 use crate::api::{FIELD_MANAGER, Item};
 use crate::cluster::{Cluster, ClusterError, Served, Subject};
@@ -29,8 +29,6 @@ pub use write::{Outcome, write};
 
 /// Requests that one plan has under way at a time.
 pub const CONCURRENCY: usize = 8;
-/// Rendered configurations that are in memory at a time: each has hundreds of kilobytes.
-const LARGE_READS: usize = 2;
 
 /// A plan could not be made now; made again it may be.
 #[derive(Debug, thiserror::Error)]
@@ -54,12 +52,6 @@ pub enum EngineError {
         /// Why.
         source: ClusterError,
     },
-    /// A pool names a rendered configuration that can't be found.
-    #[error("{object} does not exist, although it is what machines should have")]
-    Rendered {
-        /// The rendered configuration.
-        object: String,
-    },
     /// A change could not be previewed.
     #[error("previewing {object} failed: {source}")]
     Preview {
@@ -76,7 +68,6 @@ impl EngineError {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Drafts(_) => "InvalidDrafts",
-            Self::Rendered { .. } => "NotFound",
             Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => source.reason(),
         }
     }
@@ -88,7 +79,7 @@ impl EngineError {
             Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => {
                 matches!(source, ClusterError::Moved)
             }
-            Self::Drafts(_) | Self::Rendered { .. } => false,
+            Self::Drafts(_) => false,
         }
     }
 }
@@ -122,14 +113,13 @@ pub struct Engine<'a> {
     rollouts: &'a dyn Rollouts,
     seen: &'a Seen<'a>,
     read: Mutex<BTreeMap<Subject, Option<Value>>>,
-    large: Semaphore,
 }
 
 impl<'a> Engine<'a> {
     /// An engine for one plan on `cluster`, whose pools `rollouts` knows.
     #[must_use]
     pub fn new(cluster: &'a Cluster, rollouts: &'a dyn Rollouts, seen: &'a Seen<'a>) -> Self {
-        Self { cluster, rollouts, seen, read: Mutex::default(), large: Semaphore::new(LARGE_READS) }
+        Self { cluster, rollouts, seen, read: Mutex::default() }
     }
 
     /// The plan of `task`. One item that can't be written is Blocked, and hides no other.
@@ -157,10 +147,13 @@ impl<'a> Engine<'a> {
         for provides in [true, false] {
             let now = task.drafts.iter().filter(|draft| providers.contains(draft.name.as_str()) == provides);
             let now: Vec<_> = now.filter(|draft| !known.contains_key(&draft.name)).collect();
-            let planned: Vec<PlanItem> = {
-                let items: Vec<_> = now.into_iter().map(|draft| self.item(task, draft, &known)).collect();
-                stream::iter(items).buffered(CONCURRENCY).try_collect().await?
+            let previews: Vec<_> = {
+                let previews: Vec<_> = now.iter().map(|draft| self.preview(task, draft, &known)).collect();
+                stream::iter(previews).buffered(CONCURRENCY).try_collect().await?
             };
+            let judged = self.effects(&now, previews).await?;
+            let planned = now.iter().zip(judged).map(|(draft, judged)| self.item(task, draft, judged));
+            let planned: Vec<_> = planned.collect();
             known.extend(planned.into_iter().map(|item| (item.name.clone(), item)));
         }
         Ok(task.drafts.iter().filter_map(|draft| known.remove(&draft.name)).collect())
@@ -182,9 +175,9 @@ impl<'a> Engine<'a> {
         Ok(object)
     }
 
-    /// Whether this plan has read that object, and it exists.
-    fn has_found(&self, subject: &Subject) -> bool {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).get(subject).is_some_and(Option::is_some)
+    /// The object, if this plan has read it and it exists.
+    fn found(&self, subject: &Subject) -> Option<Value> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).get(subject).cloned().flatten()
     }
 
     /// What was read of that object is out of date.

@@ -22,21 +22,23 @@ pub(super) fn providers(drafts: &[Draft]) -> BTreeSet<&str> {
     brings.map(|draft| draft.name.as_str()).collect()
 }
 
-/// The draft without which `draft` can't be previewed.
-pub(super) fn needed<'a>(draft: &Draft, drafts: &'a [Draft]) -> Option<Needed<'a>> {
+/// The drafts without which `draft` can't be previewed: of its namespace, and of its kind.
+pub(super) fn needed<'a>(draft: &Draft, drafts: &'a [Draft]) -> Vec<Needed<'a>> {
     let object = target(draft);
     let place = |wanted: &Draft| {
         let index = drafts.iter().position(|other| other.name == wanted.name);
         (wanted.wave, index)
     };
-    drafts.iter().filter(|other| other.name != draft.name).find_map(|other| {
+    let others = drafts.iter().filter(|other| other.name != draft.name);
+    let needed = others.filter_map(|other| {
         let brought = brought(ensured(other)?)?;
         brought.is_for(&object).then(|| Needed {
             draft: other,
             is_earlier: place(other) < place(draft),
             what: brought.text(),
         })
-    })
+    });
+    needed.collect()
 }
 
 fn ensured(draft: &Draft) -> Option<&Value> {

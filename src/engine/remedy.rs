@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::api::{FIELD_MANAGER, TargetRef};
 use crate::cluster::{Refusal, Served};
-use crate::plan::{fields, wire};
+use crate::plan::{fields, message, wire};
 
 /// As much of the server's words as is told.
 const WORDS_LIMIT: usize = 700;
@@ -34,9 +34,7 @@ pub(super) fn no_namespace(target: &TargetRef) -> String {
 }
 
 pub(super) fn being_deleted(target: &TargetRef, live: &Value) -> String {
-    let finalizers = live.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
-    let held: Vec<_> = finalizers.filter_map(Value::as_str).collect();
-    let held = if held.is_empty() { String::new() } else { format!(" (finalizer {} holds it)", held.join(", ")) };
+    let held = message::held_by(live);
     format!("{target} is being deleted{held}: it is planned again when it is gone")
 }
 
@@ -91,6 +89,8 @@ pub(super) fn of(refusal: &Refusal, about: &About<'_>) -> String {
         );
     }
     if let Some(path) = undeclared_field(message) {
+        // Entries of lists are named by their values.
+        let path = if about.secretive { path.split('[').next().unwrap_or_default() } else { path };
         return format!(
             "this cluster's {} ({}) does not know the field {path}: update the operator that brings it",
             target.kind, target.api_version
@@ -250,6 +250,8 @@ mod tests {
         assert!(remedy(500, twice, &[], false).contains("duplicate entries"));
         let closed = remedy(500, twice, &[], true);
         assert!(closed.contains(".spec.set has another type or form") && !closed.contains("hunter2"), "{closed}");
+        let unknown = "failed to create typed patch object (/w; example.dev/v1, Kind=Widget): .spec.map[name=\"hunter2\"].x: field not declared in schema";
+        assert!(!remedy(500, unknown, &[], true).contains("hunter2"));
         let denied = remedy(422, "ValidatingAdmissionPolicy 'P' denied request: map[password:hunter2]", &[], true);
         assert!(!denied.contains("hunter2"), "{denied}");
     }

@@ -8,7 +8,7 @@ use crate::cluster::{ApplyMode, Cluster, ClusterError, Precondition, Subject};
 use crate::plan::item::PlanItem;
 use crate::plan::moved::{Lens, applied_view};
 use crate::plan::status::Written;
-use crate::plan::{fields, redact, wire};
+use crate::plan::{fields, wire};
 
 /// As many fields as a sentence names.
 const NAMED: usize = 10;
@@ -90,7 +90,7 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
             Ok(Outcome { written, seen })
         }
         // Its words may quote the object.
-        Err(ClusterError::Refused(refusal)) if redact::is_secret(&named) || !item.sensitive.is_empty() => {
+        Err(ClusterError::Refused(refusal)) if !item.sensitive.is_empty() || item.shown != item.desired => {
             refused(&refusal.to_string())
         }
         Err(ClusterError::Refused(refusal)) => refused(&refusal.message),
@@ -106,5 +106,9 @@ fn differing(item: &PlanItem, lens: Lens<'_>, object: &Value) -> Vec<String> {
         let name = path.to_string();
         view.get(&name) != item.expected.get(&name)
     };
-    item.owned.iter().filter(differs).take(NAMED).map(|path| path.pointer(object)).collect()
+    let named = |path: &fields::FieldPath| match lens.hides_paths {
+        true => path.pointer_without_values(object),
+        false => path.pointer(object),
+    };
+    item.owned.iter().filter(differs).take(NAMED).map(named).collect()
 }

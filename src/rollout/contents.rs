@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+const FILES: &str = "/spec/config/storage/files";
+const UNITS: &str = "/spec/config/systemd/units";
 /// Lists of `spec.config` and the member that identifies their entries.
-const CONFIG_LISTS: [(&str, &str); 2] =
-    [("/spec/config/storage/files", "path"), ("/spec/config/systemd/units", "name")];
+const CONFIG_LISTS: [(&str, &str); 2] = [(FILES, "path"), (UNITS, "name")];
 
 /// Whether everything that `object` asks for is in `rendered`: kernel arguments and extensions (kept with duplicates, in
 /// order, among others), files and units by their identity, and the scalars that win anywhere.
@@ -81,17 +82,19 @@ pub(super) struct Differences {
     /// Kernel arguments or extensions are not the same ones in the same order. They are appended, duplicates included, so
     /// another one is another content.
     pub(super) appended: bool,
-    /// Another kernel type, or FIPS.
-    pub(super) scalars: bool,
+    /// Anything else that is not the same: kernel type, FIPS, the operating system's image, users, disks, … Only files and
+    /// units can be there already; of all else a difference is a change.
+    pub(super) other: bool,
     /// Files and units that go.
     pub(super) removed: Vec<String>,
-    /// Files and units that the pool has not, or has otherwise.
+    /// Files and units that the pool has not, or has otherwise, or that the object had otherwise.
     pub(super) entries: Vec<String>,
     /// Kernel arguments that the object brings newly.
     pub(super) new_arguments: Vec<String>,
     /// Kernel arguments that the pool has from other objects.
     pub(super) other_arguments: Vec<String>,
-    /// Of the entries, those that the pool has otherwise, from other objects.
+    /// Of the entries, files that the pool has otherwise, from other objects. A unit is merged member by member, a file is
+    /// replaced as a whole.
     pub(super) replaced: Vec<String>,
 }
 
@@ -106,8 +109,7 @@ impl Differences {
         }
         found.appended =
             ["/spec/kernelArguments", "/spec/extensions"].iter().any(|path| list(before, path) != list(after, path));
-        found.scalars =
-            ["/spec/fips", "/spec/kernelType"].iter().any(|path| before.pointer(path) != after.pointer(path));
+        found.other = remainder(before) != remainder(after);
         for (path, key) in CONFIG_LISTS {
             let identity = |entry: &Value| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
             let named = |object: &'_ Value, name: &str| -> Option<Value> {
@@ -115,16 +117,18 @@ impl Differences {
             };
             for entry in list(after, path) {
                 let name = identity(entry);
-                match named(rendered, &name) {
-                    Some(present) if covers(&present, entry) => {}
-                    Some(present) => {
-                        if named(before, &name).is_none_or(|ours| !covers(&present, &ours)) {
-                            found.replaced.push(name.clone());
-                        }
-                        found.entries.push(name);
-                    }
-                    None => found.entries.push(name),
+                let ours = named(before, &name);
+                let present = named(rendered, &name);
+                // What the object had and gives up is in what was rendered from it, too.
+                let there = present.as_ref().is_some_and(|present| covers(present, entry));
+                if (there && ours.is_none()) || ours.as_ref() == Some(entry) {
+                    continue;
                 }
+                let by_others = |present: &Value| ours.as_ref().is_none_or(|ours| !covers(present, ours));
+                if path == FILES && present.as_ref().is_some_and(by_others) {
+                    found.replaced.push(name.clone());
+                }
+                found.entries.push(name);
             }
             let gone = list(before, path).iter().filter(|entry| named(after, &identity(entry)).is_none());
             found.removed.extend(gone.map(identity));
@@ -134,6 +138,44 @@ impl Differences {
         found.other_arguments = texts(without(arguments(rendered), &arguments(before)));
         found
     }
+}
+
+/// What is left of the spec beside the lists that are judged entry by entry, without what says nothing.
+fn remainder(object: &Value) -> Value {
+    const JUDGED: [&str; 4] = ["/spec/kernelArguments", "/spec/extensions", FILES, UNITS];
+    // Rendering converts all to one version.
+    const VERSION: &str = "/spec/config/ignition";
+    let mut object = object.clone();
+    for path in JUDGED.into_iter().chain([VERSION]) {
+        if let Some(value) = object.pointer_mut(path) {
+            *value = Value::Null;
+        }
+    }
+    let defaults = [("/spec/fips", Value::Bool(false)), ("/spec/kernelType", Value::from("default"))];
+    for (path, default) in defaults {
+        if let Some(value) = object.pointer_mut(path).filter(|value| **value == default) {
+            *value = Value::Null;
+        }
+    }
+    let nothing = Value::Object(serde_json::Map::new());
+    compact(object.pointer("/spec").unwrap_or(&nothing))
+}
+
+/// `value` without members that are null or empty.
+fn compact(value: &Value) -> Value {
+    let Value::Object(map) = value else {
+        return value.clone();
+    };
+    let members = map.iter().map(|(key, value)| (key.clone(), compact(value)));
+    let says_something = |value: &Value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    };
+    let members: serde_json::Map<_, _> = members.filter(|(_, value)| says_something(value)).collect();
+    Value::Object(members)
 }
 
 /// `all` without one occurrence of each of `some`.
@@ -236,6 +278,44 @@ mod tests {
         assert_eq!((found.entries, found.replaced), (vec!["/a".to_owned()], vec!["/a".to_owned()]));
         let found = Differences::of(Some(&file(2)), Some(&file(1)), &file(2));
         assert_eq!((found.entries, found.replaced), (vec!["/a".to_owned()], vec![]), "our own of before");
+        // What was ours and loses a member is not there already.
+        let less = json!({"spec": {"config": {"storage": {"files": [{"path": "/a"}]}}}});
+        assert_eq!(Differences::of(Some(&file(1)), Some(&less), &file(1)).entries, ["/a"]);
         assert_eq!(Differences::of(Some(&file(1)), None, &file(1)).removed, ["/a"]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_a_change_and_defaults_are_none() {
+        let psi = |more: Value| {
+            let mut object = kargs(&["psi=1"]);
+            object["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            object
+        };
+        let other = |more: Value| Differences::of(Some(&psi(json!({}))), Some(&psi(more)), &json!({})).other;
+        for change in [
+            json!({"osImageURL": "quay.io/other"}),
+            json!({"fips": true}),
+            json!({"kernelType": "realtime"}),
+            json!({"config": {"passwd": {"users": [{"name": "core"}]}}}),
+            json!({"config": {"storage": {"directories": [{"path": "/d"}]}}}),
+            json!({"config": {"storage": {"luks": [{"name": "l"}]}}}),
+            json!({"somethingNew": 1}),
+        ] {
+            assert!(other(change.clone()), "{change}");
+        }
+        for same in [
+            json!({"fips": false, "kernelType": "default", "osImageURL": ""}),
+            json!({"kernelType": "", "extensions": [], "config": {"ignition": {"version": "3.2.0"}}}),
+            json!({"config": {"storage": {"files": [], "directories": []}, "passwd": {}}}),
+        ] {
+            assert!(!other(same.clone()), "{same}");
+        }
+    }
+
+    #[test]
+    fn a_unit_is_merged_and_never_overridden_as_a_whole() {
+        let unit = |dropin: &str| json!({"spec": {"config": {"systemd": {"units": [{"name": "k.service", "dropins": [{"name": dropin}]}]}}}});
+        let found = Differences::of(None, Some(&unit("10-y")), &unit("20-x"));
+        assert_eq!((found.entries, found.replaced), (vec!["k.service".to_owned()], vec![]));
     }
 }

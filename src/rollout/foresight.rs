@@ -26,7 +26,7 @@ pub(super) struct Studies {
 }
 
 /// The order in which MachineConfigs are merged: role worker first, then by name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Place(bool, String);
 
 impl Place {
@@ -38,34 +38,39 @@ impl Place {
 
 impl Studies {
     /// Learns from `read`, a rendered configuration or one of its sources, which is called `name`.
-    pub(super) fn learn(&mut self, pools: &BTreeMap<String, Pool>, planned: Planned<'_>, name: &str, read: &Value) {
+    /// `None` says that it is gone: then nothing is proven of a rendered configuration, and a source brings nothing.
+    pub(super) fn learn(
+        &mut self,
+        pools: &BTreeMap<String, Pool>,
+        planned: Planned<'_>,
+        name: &str,
+        read: Option<&Value>,
+    ) {
         let wanted: BTreeSet<_> = pools.values().map(|pool| pool.wanted.clone()).collect();
         self.differences.retain(|(rendered, _), _| wanted.contains(rendered));
         self.sources.retain(|(rendered, _), _| wanted.contains(rendered));
-        if wanted.contains(name) {
-            let differences = Differences::of(planned.live, planned.result, read);
-            self.differences.insert((name.to_owned(), key(planned)), differences);
-            return;
-        }
-        for pool in pools.values().filter(|pool| pool.sources.contains(name)) {
-            let found = (Parts::of(read), Place::of(read));
-            self.sources.insert((pool.wanted.clone(), name.to_owned()), found);
+        for pool in pools.values() {
+            if pool.wanted == name {
+                let change = seen_by(pool, planned);
+                let unproven = || Differences { other: true, ..Differences::default() };
+                let found = read.map_or_else(unproven, |read| Differences::of(change.live, change.result, read));
+                self.differences.insert((name.to_owned(), key(change)), found);
+            } else if pool.sources.contains(name) {
+                let found = read.map_or_else(Default::default, |read| (Parts::of(read), Place::of(read)));
+                self.sources.insert((pool.wanted.clone(), name.to_owned()), found);
+            }
         }
     }
 }
 
 /// What `planned` sets in motion on `pools`.
 pub(super) fn outlook(pools: &BTreeMap<String, Pool>, studies: &Studies, planned: Planned<'_>) -> Outlook {
-    let Some(object) = planned.result.or(planned.live) else {
-        return Outlook::Known(Ok(Effect::default()));
-    };
-    let selecting = match selecting(pools, object) {
-        Ok(selecting) => selecting,
-        // What no pool renders can be removed without any effect.
-        Err(_) if planned.result.is_none() => Vec::new(),
-        Err(remedy) => return Outlook::Known(Err(remedy)),
-    };
-    let views: Vec<_> = selecting.iter().map(|pool| View { pool, object, planned, studies }).collect();
+    if let Some(result) = planned.result.filter(|_| !planned.takes_back)
+        && let Some(remedy) = reaches_nobody(pools, result)
+    {
+        return Outlook::Known(Err(remedy));
+    }
+    let views: Vec<_> = pools.values().filter_map(|pool| View::of(pool, planned, studies)).collect();
     let unread: BTreeSet<_> = views.iter().flat_map(View::unread).collect();
     if !unread.is_empty() {
         return Outlook::Unread(unread.into_iter().collect());
@@ -78,37 +83,52 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, studies: &Studies, planned
     Outlook::Known(Ok(effect))
 }
 
-/// The pools that render `object`; or why it would reach no machine.
-fn selecting<'a>(pools: &'a BTreeMap<String, Pool>, object: &Value) -> Result<Vec<&'a Pool>, String> {
+/// Why `object` would reach no machine, if it would not.
+fn reaches_nobody(pools: &BTreeMap<String, Pool>, object: &Value) -> Option<String> {
     let labels = labels(object);
     let selecting: Vec<_> = pools.values().filter(|pool| pool.selects(&labels)).collect();
     if selecting.is_empty() {
-        return Err(format!(
+        return Some(format!(
             "no MachineConfigPool selects a MachineConfig with the labels {}: create the pool, or correct its machineConfigSelector",
             Value::from_iter(labels)
         ));
     }
-    if selecting.iter().all(|pool| pool.machines == 0) {
-        let names: Vec<_> = selecting.iter().map(|pool| pool.name.as_str()).collect();
-        return Err(format!(
+    let names: Vec<_> = selecting.iter().map(|pool| pool.name.as_str()).collect();
+    selecting.iter().all(|pool| pool.machines == 0).then(|| {
+        format!(
             "MachineConfigPool {} has no machines, so the setting would reach none: aim at master where masters run the workloads",
             names.join(", ")
-        ));
-    }
-    Ok(selecting)
+        )
+    })
 }
 
-/// A planned change, as one pool will see it.
+/// A planned change, as one pool sees it: an object that it selects now, afterwards, or both.
 struct View<'a> {
     pool: &'a Pool,
     object: &'a Value,
-    planned: Planned<'a>,
+    change: Planned<'a>,
     studies: &'a Studies,
+}
+
+impl<'a> View<'a> {
+    /// `None` if the pool has nothing to do with it.
+    fn of(pool: &'a Pool, planned: Planned<'a>, studies: &'a Studies) -> Option<Self> {
+        let change = seen_by(pool, planned);
+        let object = change.result.or(change.live)?;
+        Some(Self { pool, object, change, studies })
+    }
+}
+
+/// What `pool` sees of `planned`: only what its selector finds. A label that moves an object takes it from one pool and
+/// gives it to another.
+fn seen_by<'a>(pool: &Pool, planned: Planned<'a>) -> Planned<'a> {
+    let selected = |object: &&Value| pool.selects(&labels(object));
+    Planned { live: planned.live.filter(selected), result: planned.result.filter(selected), ..planned }
 }
 
 impl View<'_> {
     fn differences(&self) -> Option<&Differences> {
-        self.studies.differences.get(&(self.pool.wanted.clone(), key(self.planned)))
+        self.studies.differences.get(&(self.pool.wanted.clone(), key(self.change)))
     }
 
     /// What must be read: what the pool has now, and where others bring the same, its other sources.
@@ -164,7 +184,7 @@ impl View<'_> {
         }
         let changes = differences.is_none()
             || found.appended
-            || found.scalars
+            || found.other
             || !found.removed.is_empty()
             || found.entries.iter().any(|entry| in_force(&entry));
         if !changes {

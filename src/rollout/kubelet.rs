@@ -36,7 +36,7 @@ pub(super) fn selects(object: &Value, pool: &Pool) -> bool {
 pub(super) fn outlook(pools: &BTreeMap<String, Pool>, planned: Planned<'_>) -> Outlook {
     let spec = |object: Option<&Value>| object.and_then(|object| object.get("spec").cloned());
     let mut effect = Effect::default();
-    if let Some(result) = planned.result {
+    if let Some(result) = planned.result.filter(|_| !planned.takes_back) {
         if let Some(field) = refused(result) {
             return Outlook::Known(Err(format!(
                 "the machine-config controllers refuse {field}, although the API server takes it, and would stop rendering \
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn outlook_of(sources: &[&str], live: Option<&Value>, result: Option<&Value>) -> Result<Effect, String> {
-        match outlook(&pools(sources), Planned { live, result }) {
+        match outlook(&pools(sources), Planned { live, result, takes_back: false }) {
             Outlook::Known(known) => known,
             Outlook::Unread(names) => panic!("{names:?}"),
         }

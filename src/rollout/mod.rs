@@ -59,6 +59,8 @@ pub struct Planned<'a> {
     pub live: Option<&'a Value>,
     /// The object as it would be.
     pub result: Option<&'a Value>,
+    /// Whether it is only taken back, which must be possible wherever it is.
+    pub takes_back: bool,
 }
 
 /// What a planned change sets in motion.
@@ -96,8 +98,8 @@ pub trait Rollouts: Send + Sync {
     /// What `planned` sets in motion.
     fn outlook(&self, planned: Planned<'_>) -> Outlook;
 
-    /// Learns what `read`, one of the objects that [`Outlook::Unread`] named, says of `planned`.
-    fn study(&self, planned: Planned<'_>, name: &str, read: &Value);
+    /// Learns what `read`, one of the objects that [`Outlook::Unread`] named, says of `planned`; `None` if it is gone.
+    fn study(&self, planned: Planned<'_>, name: &str, read: Option<&Value>);
 
     /// How far `object`, as it is now, is.
     fn standing(&self, object: &Value, change: Change) -> Standing;

@@ -81,7 +81,7 @@ impl Rollouts for MachineConfigPools {
         }
     }
 
-    fn study(&self, planned: Planned<'_>, name: &str, read: &Value) {
+    fn study(&self, planned: Planned<'_>, name: &str, read: Option<&Value>) {
         let state = &mut *self.state();
         state.studies.learn(&state.pools, planned, name, read);
     }
@@ -139,10 +139,13 @@ impl Rollouts for MachineConfigPools {
 
     fn fingerprint(&self, object: &Value, rolling: bool) -> String {
         let state = self.state();
-        let pools = state.selecting(object);
-        let kubelet = state.pools.values().filter(|pool| kubelet::selects(object, pool));
-        let pools = pools.into_iter().chain(kubelet);
-        pools.map(|pool| if rolling { pool.rolling() } else { pool.resting() }).collect::<Vec<_>>().join("\n")
+        let lines: Vec<_> = if rolling {
+            state.selecting(object).into_iter().map(Pool::rolling).collect()
+        } else {
+            // Of all: which of them have the object now, only the object tells.
+            state.pools.values().map(Pool::resting).collect()
+        };
+        lines.join("\n")
     }
 }
 

@@ -49,14 +49,14 @@ impl World {
     /// The effect, and how many objects were read for it.
     fn effect(&self, live: Option<&Value>, result: Option<&Value>) -> (Result<Effect, String>, usize) {
         let (mut studies, mut read) = (Studies::default(), 0);
-        let planned = Planned { live, result };
+        let planned = Planned { live, result, takes_back: false };
         loop {
             match outlook(&self.pools, &studies, planned) {
                 Outlook::Known(known) => return (known, read),
                 Outlook::Unread(names) => {
                     for name in names {
                         read += 1;
-                        studies.learn(&self.pools, planned, &name, &self.objects[&name]);
+                        studies.learn(&self.pools, planned, &name, self.objects.get(&name));
                     }
                 }
             }
@@ -154,4 +154,36 @@ fn m9_what_no_machine_would_get_is_no_plan() {
     let astray = machine_config("99-gpu", "gpu", kargs(&["psi=1"]));
     assert!(world.effect(None, Some(&astray)).0.unwrap_err().contains("no MachineConfigPool selects"));
     assert_eq!(world.effect(Some(&astray), None).0.unwrap(), Effect::default(), "but it can be removed");
+}
+
+/// A label that moves an object takes it from one pool, whose machines reboot too.
+#[test]
+fn a_pool_that_loses_the_object_reboots_like_the_one_that_gets_it() {
+    let world =
+        World::new(kargs(&["psi=1"]), &[]).with_pool("infra", json!({"matchLabels": {ROLE: "infra"}}), 2, false);
+    let (before, after) =
+        (machine_config("99-psi", "worker", kargs(&["psi=1"])), machine_config("99-psi", "infra", kargs(&["psi=1"])));
+    let effect = world.effect(Some(&before), Some(&after)).0.unwrap();
+    assert_eq!(effect.pools, [("infra".to_owned(), 2), ("worker".to_owned(), 3)].into());
+
+    // What is left after others' labels stay selects nobody: the pool that had it is told all the same.
+    let mut left = machine_config("99-psi", "worker", json!({}));
+    left["metadata"]["labels"] = json!({"team": "a"});
+    let planned = Planned { live: Some(&before), result: Some(&left), takes_back: true };
+    let mut studies = Studies::default();
+    let Outlook::Unread(names) = outlook(&world.pools, &studies, planned) else { panic!("unread") };
+    names.iter().for_each(|name| studies.learn(&world.pools, planned, name, world.objects.get(name)));
+    let Outlook::Known(Ok(effect)) = outlook(&world.pools, &studies, planned) else { panic!("known") };
+    assert_eq!(effect.pools, [("worker".to_owned(), 3)].into());
+}
+
+/// What is gone proves nothing, and stops nothing.
+#[test]
+fn a_rendered_configuration_or_a_source_that_is_gone_is_no_obstacle() {
+    let ours = machine_config("99-a", "worker", files(&[("/etc/a", "data:,a")]));
+    let mut world = World::new(files(&[("/etc/a", "data:,other")]), &[machine_config("50-a", "worker", json!({}))]);
+    world.objects.remove("50-a");
+    assert_eq!(world.effect(None, Some(&ours)).0.unwrap().machines(), 3);
+    world.objects.remove("rendered");
+    assert_eq!(world.effect(None, Some(&ours)).0.unwrap().machines(), 3);
 }

@@ -136,7 +136,7 @@ fn a_paused_pool_is_paused_and_an_empty_one_reaches_no_machine() {
     );
     assert!(matches!(standing(&empty), Rollout::Waiting { paused: false, .. }));
     let planned = psi(&["psi=1"]);
-    let outlook = pools(&empty).outlook(Planned { live: None, result: Some(&planned) });
+    let outlook = pools(&empty).outlook(Planned { live: None, result: Some(&planned), takes_back: false });
     assert!(matches!(outlook, Outlook::Known(Err(_))), "blocked at planning already");
 }
 

@@ -93,3 +93,16 @@ async fn what_comes_later_than_it_is_needed_is_a_fault_of_the_profile() {
     let alone = world.item(&in_namespace("planned")).await;
     assert!(alone.message.starts_with("namespace planned does not exist: create it"), "{}", alone.message);
 }
+
+/// Namespace and kind are brought by two items: it is enough that one of them is still to come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p19_an_object_in_a_namespace_that_is_there_waits_for_its_kind() {
+    let world = World::start(&[]).await;
+    let mut crd = gadget_crd();
+    crd["spec"]["scope"] = json!("Namespaced");
+    let gadget = json!({"apiVersion": "example.dev/v1", "kind": "Gadget", "metadata": {"name": "g", "namespace": "default"}, "spec": {}});
+    let drafts = [draft("namespace", &namespace("default")), draft("kind", &crd), wave(1, draft("gadget", &gadget))];
+    let plan = world.plan(&drafts).await;
+    let operations: Vec<_> = plan.items.iter().map(|item| item.operation).collect();
+    assert_eq!(operations, [Operation::NoChange, Operation::Create, Operation::Deferred], "{}", plan.items[2].message);
+}

@@ -187,3 +187,34 @@ async fn a_rollout_is_followed_by_the_object_as_it_is() {
     let astray = world.item(&machine_config("99-gpu", "gpu", json!({"kernelArguments": ["psi=1"]}))).await;
     assert!(astray.followed.is_some(), "a pool that comes may change the verdict");
 }
+
+/// What a pool has rendered is large, and is read once for all items of a plan.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_pool_has_rendered_is_read_once_for_all_items() {
+    let world = World::with_machines().await;
+    let drafts: Vec<_> = (0..10)
+        .map(|index| {
+            let name = format!("9{index}-worker-x");
+            draft(
+                &format!("item-{index}"),
+                &machine_config(&name, "worker", json!({"kernelArguments": [format!("x{index}=1")]})),
+            )
+        })
+        .collect();
+    let mark = world.plane.audit().mark();
+    let plan = world.plan(&drafts).await;
+    assert!(plan.items.iter().all(|item| item.effect.machines() == 3));
+    let asked = world.plane.audit().since(&mark);
+    assert_eq!(asked.iter().filter(|request| request.name.starts_with("rendered-")).count(), 1);
+}
+
+/// A label that moves an object takes it from the machines of one pool and gives it to those of another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_role_that_moves_reboots_both_pools() {
+    let world = World::with_machines().await;
+    world.create(&machine_config("99-x", "worker", json!({"kernelArguments": ["x=1"]})), "somebody").await;
+    let item = world.item(&machine_config("99-x", "master", json!({"kernelArguments": ["x=1"]}))).await;
+    assert_eq!(item.effect.pools.keys().collect::<Vec<_>>(), ["master", "worker"], "{}", item.message);
+    let image = machine_config("99-image", "worker", json!({"osImageURL": "quay.io/other"}));
+    assert_eq!(world.item(&image).await.effect.machines(), 3, "another operating system reboots");
+}

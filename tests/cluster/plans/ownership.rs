@@ -250,6 +250,15 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     let released = world.execute(&stays).await;
     assert_eq!(released["spec"], json!({"text": "theirs", "mode": "Slow"}));
 
+    // After that it is done, for whoever remembers that there was something to take back.
+    let remembered = json!({
+        "name": "item", "targetRef": {"apiVersion": "example.dev/v1", "kind": "Widget", "name": "w", "namespace": "default"},
+        "operation": "Remove", "wave": 0, "impactSeverity": "Medium",
+    });
+    let remembered = [serde_json::from_value(remembered).unwrap()];
+    let done = world.plan_after(&[removal("w")], &remembered).await.unwrap();
+    assert!(done.is_satisfied(), "{}", done.items[0].message);
+
     let foreign = world.item_of(removal("w")).await;
     assert_eq!(foreign.operation, Operation::Blocked, "it is not ours any more");
     assert!(foreign.message.contains("is not ours to remove: all of it belongs to somebody"), "{}", foreign.message);
@@ -259,4 +268,10 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     world.apply(&ours, &manager(PROFILE)).await;
     let goes = world.item_of(removal("w")).await;
     assert_eq!(world.try_execute(&goes).await.unwrap(), (virt_advisor::plan::status::Written::Removed, None));
+
+    // What the Go program has applied is ours, too.
+    world.apply(&ours, "virt-advisor-operator").await;
+    let goes = world.item_of(removal("w")).await;
+    assert!(goes.operation == Operation::Remove && goes.message.contains("The object is removed"), "{}", goes.message);
+    assert_eq!(world.try_execute(&goes).await.unwrap().1, None);
 }

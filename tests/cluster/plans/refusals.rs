@@ -154,8 +154,8 @@ async fn an_object_under_deletion_is_waited_for() {
     world.create(&held, "somebody").await;
     world.delete(&ours).await;
     let item = world.item(&ours).await;
-    blocked(&item, "is being deleted (finalizer example.dev/hold holds it): it is planned again when it is gone");
-    assert!(item.passing);
+    blocked(&item, "is being deleted, held by finalizer example.dev/hold: it is planned again when it is gone");
+    assert!(!item.passing, "a finalizer may hold it for days: that is told");
     world.edit(&ours, json!({"metadata": {"finalizers": null}}), "somebody").await;
     assert_eq!(world.item(&ours).await.operation, Operation::Create);
 }

@@ -8,6 +8,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams
 use mco_simulator::{Settings, seed};
 use profile_sdk::{Body, Draft};
 use serde_json::{Value, json};
+use virt_advisor::api::Item;
 use virt_advisor::cluster::{ApplyMode, Cluster, ClusterError, Precondition};
 use virt_advisor::engine::{Engine, EngineError, Task, write};
 use virt_advisor::plan::item::PlanItem;
@@ -88,8 +89,13 @@ impl World {
     }
 
     pub async fn try_plan(&self, drafts: &[Draft]) -> Result<Plan, EngineError> {
+        self.plan_after(drafts, &[]).await
+    }
+
+    /// A plan that comes after one with these items.
+    pub async fn plan_after(&self, drafts: &[Draft], remembered: &[Item]) -> Result<Plan, EngineError> {
         let unheard = |_, _| {};
-        let task = Task { profile: PROFILE, kinds: &[], drafts, remembered: &[] };
+        let task = Task { profile: PROFILE, kinds: &[], drafts, remembered };
         Engine::new(&self.cluster, &self.pools, &unheard).plan(Basis::default(), task).await
     }
 

@@ -1,0 +1,106 @@
+//! What planned changes set in motion elsewhere, for all items of a plan together: what pools have rendered is large, and one
+//! read of it serves every item.
+
+use std::collections::BTreeMap;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use profile_sdk::{Body, Draft};
+
+use super::{Engine, EngineError};
+use crate::cluster::ClusterError;
+use crate::plan::compose::target;
+use crate::plan::diff;
+use crate::plan::item::{Effect, Preview};
+use crate::rollout::{Outlook, Planned};
+
+/// Rendered configurations that are in memory at a time: each has hundreds of kilobytes.
+const LARGE_READS: usize = 2;
+
+/// The effect of a change, or why it must not be made.
+type Verdict = Result<Effect, String>;
+
+impl Engine<'_> {
+    /// The effects of `previews`, which are those of `drafts`, in their order. A change that would reach no machine is refused.
+    pub(super) async fn effects(
+        &self,
+        drafts: &[&Draft],
+        previews: Vec<Preview>,
+    ) -> Result<Vec<(Preview, Effect)>, EngineError> {
+        let changes: Vec<_> =
+            drafts.iter().zip(&previews).map(|(draft, preview)| self.foreseen(draft, preview)).collect();
+        let mut verdicts: Vec<Option<Verdict>> = changes.iter().map(|change| none(change.is_none())).collect();
+        loop {
+            let mut unread: BTreeMap<String, Vec<(usize, Planned<'_>)>> = BTreeMap::new();
+            for (index, (verdict, change)) in verdicts.iter_mut().zip(&changes).enumerate() {
+                let Some(change) = change.filter(|_| verdict.is_none()) else { continue };
+                match self.rollouts.outlook(change) {
+                    Outlook::Known(known) => *verdict = Some(known),
+                    Outlook::Unread(names) => {
+                        for name in names {
+                            unread.entry(name).or_default().push((index, change));
+                        }
+                    }
+                }
+            }
+            if unread.is_empty() {
+                break;
+            }
+            let reads: Vec<_> = unread.into_iter().map(|(name, changes)| self.study(name, changes)).collect();
+            let reads = stream::iter(reads).buffer_unordered(LARGE_READS);
+            for (index, remedy) in reads.try_collect::<Vec<_>>().await?.into_iter().flatten() {
+                if let Some(verdict) = verdicts.get_mut(index) {
+                    *verdict = Some(Err(remedy));
+                }
+            }
+        }
+        let judged = previews.into_iter().zip(verdicts).map(|(preview, verdict)| match verdict {
+            Some(Ok(effect)) => (preview, effect),
+            Some(Err(remedy)) => (Preview::refused(remedy), Effect::default()),
+            None => (preview, Effect::default()),
+        });
+        Ok(judged.collect())
+    }
+
+    /// The change of an object whose changes have effects. What changes nothing has none, and needs no pool.
+    fn foreseen<'a>(&self, draft: &Draft, preview: &'a Preview) -> Option<Planned<'a>> {
+        let takes_back = matches!(draft.body, Body::Remove(_));
+        let (live, result) = match preview {
+            Preview::Known { live, result, .. } => (live.as_ref(), Some(result)),
+            Preview::Removal { live, result, .. } => (live.as_ref(), result.as_ref()),
+            Preview::Approximate { .. } | Preview::Deferred { .. } | Preview::Refused { .. } => return None,
+        };
+        let changes = live.map(diff::without_noise) != result.map(diff::without_noise);
+        (changes && self.rollouts.foresee(&target(draft))).then_some(Planned { live, result, takes_back })
+    }
+
+    /// Reads one object for all `changes` that need it. Returns what it blocks: those that can't be judged without it.
+    async fn study(
+        &self,
+        name: String,
+        changes: Vec<(usize, Planned<'_>)>,
+    ) -> Result<Vec<(usize, String)>, EngineError> {
+        let kind = self.rollouts.learned();
+        let fails = |source| EngineError::Object { object: format!("{} {name}", kind.kind), source };
+        let read = match self.cluster.resolve(&kind).await.map_err(fails)? {
+            Some(served) => self.cluster.get(&served, None, &name).await,
+            None => Ok(None),
+        };
+        match read {
+            Ok(read) => {
+                changes.iter().for_each(|(_, change)| self.rollouts.study(*change, &name, read.as_ref()));
+                Ok(Vec::new())
+            }
+            Err(ClusterError::Refused(refusal)) => {
+                let remedy =
+                    format!("what it does can't be judged, since {} {name} can't be read: {refusal}", kind.kind);
+                Ok(changes.into_iter().map(|(index, _)| (index, remedy.clone())).collect())
+            }
+            Err(source) => Err(fails(source)),
+        }
+    }
+}
+
+/// No verdict is needed where nothing is to be judged.
+fn none(nothing: bool) -> Option<Verdict> {
+    nothing.then(|| Ok(Effect::default()))
+}
