@@ -157,6 +157,22 @@ mod tests {
     }
 
     #[test]
+    fn z4_a_hunk_that_only_adds_gives_way_to_one_that_removes() {
+        let member = |index: u32| (format!("k{index:03}"), json!("same"));
+        let mut before: Value = Value::Object((0..100).map(member).collect());
+        let mut after = before.clone();
+        for index in 0..50 {
+            after[format!("k005-{index}")] = json!("added, and long enough to take all of the room");
+        }
+        before["k090"] = json!("a guard");
+        after.as_object_mut().unwrap().remove("k090");
+        let text = diff::unified("X", Some(&before), Some(&after));
+        let (shown, truncated) = one(&text, 500);
+        assert!(shown.contains("\n-k090: a guard\n"), "{shown}");
+        assert_eq!((truncated.unwrap().added, truncated.unwrap().removed), (50, 1));
+    }
+
+    #[test]
     fn hunks_are_shown_whole_as_long_as_they_fit() {
         let world = |change: &str, at: &[u32]| -> Value {
             let member = |index: u32| {
