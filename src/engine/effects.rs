@@ -28,7 +28,8 @@ impl Engine<'_> {
     ) -> Result<Vec<(Preview, Effect)>, EngineError> {
         let changes: Vec<_> =
             drafts.iter().zip(&previews).map(|(draft, preview)| self.foreseen(draft, preview)).collect();
-        let mut verdicts: Vec<Option<Verdict>> = changes.iter().map(|change| none(change.is_none())).collect();
+        let mut verdicts: Vec<Option<Verdict>> =
+            changes.iter().map(|change| change.is_none().then(|| Ok(Effect::default()))).collect();
         loop {
             let mut unread: BTreeMap<String, Vec<(usize, Planned<'_>)>> = BTreeMap::new();
             for (index, (verdict, change)) in verdicts.iter_mut().zip(&changes).enumerate() {
@@ -98,9 +99,4 @@ impl Engine<'_> {
             Err(source) => Err(fails(source)),
         }
     }
-}
-
-/// No verdict is needed where nothing is to be judged.
-fn none(nothing: bool) -> Option<Verdict> {
-    nothing.then(|| Ok(Effect::default()))
 }

@@ -9,7 +9,8 @@ use std::io::Read;
 use data_url::DataUrl;
 use flate2::read::GzDecoder;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
+
+use super::digest;
 
 /// What a small compressed text may unfold to; beyond it is shown like binary contents.
 const UNFOLDED_LIMIT: u64 = 4 * 1024 * 1024;
@@ -112,7 +113,7 @@ fn source(map: &Map<String, Value>) -> Option<String> {
     let text = unfolded.as_ref().and_then(|bytes| text(bytes));
     Some(text.unwrap_or_else(|| {
         let shown = unfolded.as_ref().unwrap_or(&bytes);
-        format!("{} bytes of binary contents, sha256 {}", shown.len(), hexadecimal(&Sha256::digest(shown)))
+        format!("{} bytes of binary contents, sha256 {}", shown.len(), digest::of_bytes(shown))
     }))
 }
 
@@ -127,10 +128,6 @@ fn text(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
     let readable = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
     text.chars().all(readable).then(|| text.to_owned())
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -172,7 +169,7 @@ mod tests {
         let binary = format!("data:;base64,{}", BASE64_STANDARD.encode([0, 159, 146, 150]));
         assert_eq!(
             shown(file(&binary, None)),
-            format!("4 bytes of binary contents, sha256 {}", hexadecimal(&Sha256::digest([0, 159, 146, 150])))
+            format!("4 bytes of binary contents, sha256 {}", digest::of_bytes(&[0, 159, 146, 150]))
         );
         let bomb = gzip(&vec![b'a'; 5 * 1024 * 1024]);
         assert!(shown(file(&bomb, Some("gzip"))).contains("bytes of binary contents"), "a bomb is not unfolded");

@@ -18,8 +18,13 @@ pub fn sha256(value: &impl Serialize) -> String {
     let mut value = serde_json::to_value(value).expect(PROMISE);
     keep_large_integers(&mut value);
     let canonical = serde_json_canonicalizer::to_vec(&value).expect(PROMISE);
-    let digest = Sha256::digest(&canonical);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    of_bytes(&canonical)
+}
+
+/// SHA-256 of `bytes`, as 64 lower-case hexadecimal digits.
+#[must_use]
+pub fn of_bytes(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The largest integer that the numbers of RFC 8785 tell from its neighbours.
