@@ -164,6 +164,8 @@ pub enum ApprovedBy {
     InAdvance,
     /// spec.approvalPolicy is Automatic.
     Policy,
+    /// spec.bypassOptimisticLock is set: targets that move are not asked about.
+    Bypass,
 }
 
 /// The plan in figures and one sentence.
@@ -425,13 +427,17 @@ pub struct HistoryEntry {
     pub plan_hash: String,
     /// When it ended.
     pub at: Time,
-    /// How it ended: Completed, CompletedWithErrors, Failed, Withdrawn or Stale.
+    /// How it ended: Completed, CompletedWithErrors, Failed, Withdrawn or Stale; Superseded if an edit of spec replaced it before
+    /// anybody approved it.
     #[schemars(length(max = 32))]
     pub outcome: String,
     /// The field manager whose edit approved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub approved_by: Option<String>,
+    /// By which rule; absent if it was never approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<ApprovedBy>,
 }
 
 /// Schema of a value of any type.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::Context;
 use super::memory::Memory;
-use crate::api::{Action, Phase, VirtPlatformConfig};
+use crate::api::VirtPlatformConfig;
 use crate::cluster::ClusterError;
 use crate::engine;
 use crate::plan::Plan;
+use crate::plan::approval::Mandate;
 use crate::plan::decision::Execution;
 use crate::plan::status::Written;
 
@@ -50,10 +51,10 @@ pub(super) async fn write(
     memory: &mut Memory,
 ) -> (BTreeMap<String, Written>, Result<(), ActError>) {
     let mut written = BTreeMap::new();
-    if let Err(error) = still_wanted(ctx, config).await {
-        return (written, Err(error));
-    }
     for item in execution.write.iter().filter_map(|name| plan.item(name)) {
+        if let Err(error) = still_wanted(ctx, config).await {
+            return (written, Err(error));
+        }
         memory.items.remove(&item.name);
         match engine::write(&ctx.cluster, &config.spec.profile, item).await {
             Ok(outcome) => {
@@ -75,15 +76,6 @@ pub(super) async fn write(
 async fn still_wanted(ctx: &Context, config: &VirtPlatformConfig) -> Result<(), ActError> {
     let name = &config.spec.profile;
     let live = ctx.cluster.config(name).await.map_err(ActError::Configuration)?.ok_or(ActError::Superseded)?;
-    let status = live.status.unwrap_or_default();
-    let approval = |status: &crate::api::VirtPlatformConfigStatus| {
-        status.approval.as_ref().map(|approval| approval.plan_hash.clone())
-    };
-    let same = live.metadata.uid == config.metadata.uid
-        && live.metadata.generation == config.metadata.generation
-        && live.metadata.deletion_timestamp.is_none()
-        && live.spec.action == Action::Apply
-        && status.phase == Some(Phase::InProgress)
-        && approval(&status) == config.status.as_ref().and_then(approval);
-    if same { Ok(()) } else { Err(ActError::Superseded) }
+    let covers = Mandate::of(config).covers(&Mandate::of(&live));
+    if covers { Ok(()) } else { Err(ActError::Superseded) }
 }

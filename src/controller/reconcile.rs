@@ -161,7 +161,9 @@ async fn look(
     };
 
     let new = status::compose(&seen, &decision, &written, now).unwrap_or_else(|| old.clone());
-    memory.due = Some(Instant::now() + when(&decision, now, &name));
+    let blocked = matches!(&seen.world, World::Planned(plan) if plan.blocked().next().is_some());
+    let pause = when(&decision, wanted.bypass, now, &name);
+    memory.due = Some(Instant::now() + if blocked { pause.min(BLOCKED) } else { pause });
     report(ctx, config, &old, new, memory, now).await?;
     Ok(outcome?)
 }
@@ -207,14 +209,15 @@ async fn report(
 }
 
 /// When to look again if nothing happens.
-fn when(decision: &Decision, now: jiff::Timestamp, name: &str) -> Duration {
+fn when(decision: &Decision, bypass: bool, now: jiff::Timestamp, name: &str) -> Duration {
     match decision {
         Decision::Execute(execution) => match execution.look_again {
             LookAgain::AtOnce => Duration::ZERO,
             LookAgain::OnEvent => resync(name),
             LookAgain::At(at) => at.duration_since(now).try_into().unwrap_or(Duration::ZERO),
         },
-        Decision::Publish(publication) if publication.reason == reason::BLOCKED => BLOCKED,
+        // What has stopped because a target moved may go on without asking.
+        Decision::Publish(publication) if publication.ended.is_some() && bypass => Duration::ZERO,
         Decision::Fail(_)
         | Decision::AwaitPrerequisites(_)
         | Decision::Leave

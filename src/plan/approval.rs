@@ -5,12 +5,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Plan;
+use super::guard::{Guard, stops};
 use super::observed::{Edit, Observed, Wanted};
-use crate::api::{Action, Approval, ApprovedBy, Operation, Phase, VirtPlatformConfigStatus};
+use crate::api::{
+    Action, Approval, ApprovedBy, Operation, Phase, PlannedSpec, VirtPlatformConfig, VirtPlatformConfigStatus,
+};
 
 /// A plan that changed by itself must have been readable for this long before the edit that approves it; else nobody can
 /// know which of the two was read.
 const SETTLED: Duration = Duration::from_secs(60);
+/// So many corrections without a person within so long a time are a fight, and no correction.
+const THRASHING: (usize, Duration) = (3, Duration::from_secs(3600));
 
 /// Why a plan is not approved, although the action is Apply. The text says how to approve it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +28,8 @@ pub enum Waiting {
     TooSoon,
     /// It was asked for in advance, but holds something that must be read first.
     NeedsReview,
+    /// It was put back without asking several times already, and somebody changes it again and again.
+    Thrashing,
 }
 
 impl Waiting {
@@ -39,6 +46,10 @@ impl Waiting {
                 "The plan changed within the minute before it was approved: read it again and set spec.approvedPlanHash to \
                  status.planHash."
             }
+            Self::Thrashing => {
+                "spec.bypassOptimisticLock has put it back three times within the hour, and somebody changes it again: find \
+                 out who, then set spec.approvedPlanHash to status.planHash, or keep their value."
+            }
             Self::NeedsReview => {
                 "Apply was asked for in advance, but this plan takes something from others and must be read first: set \
                  spec.approvedPlanHash to status.planHash."
@@ -53,9 +64,10 @@ impl Waiting {
 ///
 /// Why not.
 pub fn granted(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<Approval, Waiting> {
-    let how = rule(seen.wanted, seen.status, plan)?;
+    let how = rule(seen.wanted, seen.status, plan, seen.version, now)?;
     let edit = match how {
         ApprovedBy::Hash => &seen.wanted.hash_edit,
+        ApprovedBy::Bypass => &seen.wanted.bypass_edit,
         ApprovedBy::Action | ApprovedBy::InAdvance | ApprovedBy::Policy => &seen.wanted.action_edit,
     };
     let by = edit.as_ref().map_or("unknown", |edit| &edit.by);
@@ -68,46 +80,97 @@ pub fn granted(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<Appro
     })
 }
 
-fn rule(wanted: &Wanted, status: &VirtPlatformConfigStatus, plan: &Plan) -> Result<ApprovedBy, Waiting> {
-    if wanted.action != Action::Apply {
+fn rule(
+    wanted: &Wanted,
+    status: &VirtPlatformConfigStatus,
+    plan: &Plan,
+    version: &str,
+    now: Timestamp,
+) -> Result<ApprovedBy, Waiting> {
+    if stops(Guard::NotApply, wanted.action != Action::Apply) {
         return Err(Waiting::NotAsked);
     }
-    let published = status.plan_hash.as_ref() == Some(&plan.digest);
     let planned = status.planned_spec.as_ref();
-    let named = wanted.approved_plan_hash.as_ref();
-    if published
-        && named == Some(&plan.digest)
-        && planned.is_some_and(|planned| planned.approved_plan_hash.as_ref() != named)
-    {
+    let unseen = stops(Guard::NotShown, status.plan_hash.as_ref() != Some(&plan.digest));
+    if !unseen && is_named(wanted, planned, plan) {
         return Ok(ApprovedBy::Hash);
     }
     let options_changed = status.applied_options != wanted.options;
     let edited = status.planned_generation != Some(wanted.generation);
-    if wanted.automatic && edited && (options_changed || is_first(status)) {
+    let first = is_first(status);
+    let by_itself = stops(Guard::NoEdit, !edited || !(options_changed || first));
+    if wanted.automatic && !by_itself {
         return Ok(ApprovedBy::Policy);
     }
-    if is_first(status) {
-        let harmless = !plan.items.iter().any(super::item::PlanItem::needs_review);
-        return if harmless { Ok(ApprovedBy::InAdvance) } else { Err(Waiting::NeedsReview) };
+    if first {
+        let takes = plan.items.iter().any(super::item::PlanItem::needs_review);
+        let takes = stops(Guard::TakesFromOthers, takes);
+        return if takes { Err(Waiting::NeedsReview) } else { Ok(ApprovedBy::InAdvance) };
     }
-    let toggled = published
-        && status.phase != Some(Phase::Ignored)
-        && status.planned_action == Some(Action::DryRun)
-        && planned.is_some_and(|planned| planned.hash == wanted.spec_hash);
-    if !toggled {
+    let same_spec = !stops(Guard::SpecChanged, planned.is_none_or(|planned| planned.hash != wanted.spec_hash));
+    let waited = status.phase != Some(Phase::Ignored) && status.planned_action == Some(Action::DryRun);
+    let toggled = !stops(Guard::NotShownUnderDryRun, !waited) && same_spec;
+    if wanted.bypass {
+        return bypass(wanted, status, plan, version, toggled, now);
+    }
+    if unseen || !toggled {
         return Err(Waiting::NotApproved);
     }
     let revised = planned.and_then(|planned| planned.revised_at.as_ref()).map(|time| time.0);
-    if settled_before(revised, wanted.action_edit.as_ref()) { Ok(ApprovedBy::Action) } else { Err(Waiting::TooSoon) }
+    // It was on display from when the server had stored it, which may be a while after it was decided.
+    let revised = revised.map(|decided| wanted.shown_at.map_or(decided, |shown| shown.max(decided)));
+    let fresh = !settled_before(revised, wanted.action_edit.as_ref());
+    if stops(Guard::TooFresh, fresh) { Err(Waiting::TooSoon) } else { Ok(ApprovedBy::Action) }
+}
+
+/// Whether the hash in spec is this plan's, and was set after the plan was shown.
+fn is_named(wanted: &Wanted, planned: Option<&PlannedSpec>, plan: &Plan) -> bool {
+    let Some(named) = &wanted.approved_plan_hash else {
+        return false;
+    };
+    let known = planned.is_none_or(|planned| planned.approved_plan_hash.as_ref() == Some(named));
+    !stops(Guard::OtherHash, *named != plan.digest) && !stops(Guard::OldHash, known)
+}
+
+/// What `spec.bypassOptimisticLock` allows: a target that moves is not asked about, neither between review and approval
+/// (`toggled`) nor after it was applied. Other options, inputs and versions are; so is a fight that does not end.
+fn bypass(
+    wanted: &Wanted,
+    status: &VirtPlatformConfigStatus,
+    plan: &Plan,
+    version: &str,
+    toggled: bool,
+    now: Timestamp,
+) -> Result<ApprovedBy, Waiting> {
+    let others = status.applied_options != wanted.options
+        || status.inputs != plan.basis.inputs
+        || status.operator_version.as_deref() != Some(version);
+    if stops(Guard::BypassOfOthers, others) {
+        return Err(Waiting::NotApproved);
+    }
+    let changing: Vec<_> = plan.items.iter().filter(|item| item.changes()).collect();
+    let remembered = |name: &str| status.items.iter().find(|item| item.name == name)?.applied.as_ref();
+    let corrects = changing.iter().all(|item| remembered(&item.name).is_some_and(|applied| item.restores(applied)));
+    if stops(Guard::BypassOfNew, !toggled && !corrects) {
+        return Err(Waiting::NotApproved);
+    }
+    let recent = status.history.iter().filter(|entry| {
+        entry.how == Some(ApprovedBy::Bypass) && now.duration_since(entry.at.0).unsigned_abs() < THRASHING.1
+    });
+    if stops(Guard::Thrashing, !toggled && recent.count() >= THRASHING.0) {
+        return Err(Waiting::Thrashing);
+    }
+    Ok(ApprovedBy::Bypass)
 }
 
 /// Whether no plan was waiting: the object is new, or comes back from Ignore with nothing left undone.
 fn is_first(status: &VirtPlatformConfigStatus) -> bool {
-    match status.phase {
-        None => true,
-        Some(Phase::Ignored) => status.items.iter().all(|item| item.operation == Operation::NoChange),
-        Some(_) => false,
-    }
+    let waits = match status.phase {
+        None => false,
+        Some(Phase::Ignored) => status.items.iter().any(|item| item.operation != Operation::NoChange),
+        Some(_) => true,
+    };
+    !stops(Guard::NotFirst, waits)
 }
 
 fn settled_before(revised: Option<Timestamp>, edit: Option<&Edit>) -> bool {
@@ -115,5 +178,38 @@ fn settled_before(revised: Option<Timestamp>, edit: Option<&Edit>) -> bool {
         (None, _) => true,
         (Some(_), None) => false,
         (Some(revised), Some(edit)) => edit.at.duration_since(revised).unsigned_abs() >= SETTLED && edit.at > revised,
+    }
+}
+
+/// What a write rests on: taken when it is decided, and compared with the configuration as it is just before it.
+///
+/// The version, and not what matters in it: a cache that lags does not know what this process itself has stored since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mandate {
+    uid: Option<String>,
+    version: Option<String>,
+    executing: bool,
+}
+
+impl Mandate {
+    /// The mandate that `config` holds.
+    #[must_use]
+    pub fn of(config: &VirtPlatformConfig) -> Self {
+        let metadata = &config.metadata;
+        let approved =
+            |status: &VirtPlatformConfigStatus| status.phase == Some(Phase::InProgress) && status.approval.is_some();
+        Self {
+            uid: metadata.uid.clone(),
+            version: metadata.resource_version.clone(),
+            executing: config.spec.action == Action::Apply
+                && metadata.deletion_timestamp.is_none()
+                && config.status.as_ref().is_some_and(approved),
+        }
+    }
+
+    /// Whether a write that was decided on this mandate may be made while the configuration holds `now`.
+    #[must_use]
+    pub fn covers(&self, now: &Self) -> bool {
+        !stops(Guard::Superseded, self != now || !now.executing)
     }
 }

@@ -321,7 +321,8 @@ fn blank(draft: &Draft) -> PlanItem {
 /// them are another value each time.
 fn beside(change: &Change, ours: &[FieldPath]) -> Vec<String> {
     let owned: Paths = ours.iter().cloned().collect();
-    let leaves = |object: &Option<Value>| object.as_ref().map(fields::leaves_of).unwrap_or_default();
+    let leaves = |object: &Option<Value>| object.as_ref().map(|object| fields::leaves_around(object, ours));
+    let leaves = |object: &Option<Value>| leaves(object).unwrap_or_default();
     let mut paths: Vec<_> = leaves(&change.before).into_iter().chain(leaves(&change.after)).collect();
     paths.sort();
     paths.dedup();

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::changes::{changed_inputs, stale_items, writes};
 use super::decision::{Decision, Publication};
+use super::guard::{Guard, stops};
 use super::health::Rollout;
 use super::observed::{Observed, World};
 use super::{Plan, approval, execution, reason};
@@ -17,31 +18,34 @@ use approval::Waiting;
 /// Decides what happens next.
 #[must_use]
 pub fn decide(seen: &Observed<'_>, now: Timestamp) -> Decision {
-    if seen.wanted.deleting {
+    if stops(Guard::BeingDeleted, seen.wanted.deleting) {
         return Decision::Leave;
     }
+    if stops(Guard::Ignored, seen.wanted.action == Action::Ignore) {
+        return Decision::StandAside;
+    }
     let executing = seen.status.approval.as_ref().filter(|_| seen.status.phase == Some(Phase::InProgress));
-    match (seen.wanted.action, &seen.world, executing) {
-        (Action::Ignore, _, _) => Decision::StandAside,
-        (Action::DryRun | Action::Apply, World::Unread, _) => Decision::Hold,
-        (Action::DryRun | Action::Apply, World::Invalid(problem), _) => Decision::Reject(problem.clone()),
-        (Action::DryRun | Action::Apply, World::Missing(missing), _) => Decision::AwaitPrerequisites(missing.clone()),
-        (Action::Apply, World::Planned(plan), Some(approval)) if is_withdrawn(seen, approval) => withdrawn(seen, plan),
-        (Action::Apply, World::Rollouts(_), Some(approval)) if is_withdrawn(seen, approval) => Decision::Hold,
-        (Action::Apply, World::Planned(plan), Some(approval)) => execution::next(seen, approval, plan, now),
-        (Action::Apply, World::Rollouts(rollouts), Some(approval)) => {
+    match (&seen.world, executing) {
+        (World::Unread, _) => Decision::Hold,
+        (World::Invalid(problem), _) => Decision::Reject(problem.clone()),
+        (World::Missing(missing), _) => Decision::AwaitPrerequisites(missing.clone()),
+        (World::Planned(plan), None) => settle(seen, plan, now),
+        (World::Planned(plan), Some(approval)) if is_withdrawn(seen, approval) => withdrawn(seen, plan),
+        (World::Planned(plan), Some(approval)) => execution::next(seen, approval, plan, now),
+        (World::Rollouts(rollouts), Some(approval)) if !is_withdrawn(seen, approval) => {
             execution::progress(seen, approval, rollouts, now)
         }
-        (Action::DryRun, World::Planned(plan), Some(_)) => withdrawn(seen, plan),
-        (Action::DryRun | Action::Apply, World::Planned(plan), None) => settle(seen, plan, now),
-        (Action::DryRun, World::Rollouts(_), _) | (Action::Apply, World::Rollouts(_), None) => Decision::Hold,
+        (World::Rollouts(_), Some(_) | None) => Decision::Hold,
     }
 }
 
-/// Whether the hash that approved the execution is no longer in spec. It is all that shows the approval to be the user's: a
-/// status can be forged.
+/// Whether the user no longer wants what is being executed: the action is not Apply any more, or the hash that approved it is no
+/// longer in spec. That hash is all that shows the approval to be the user's: a status can be forged.
 fn is_withdrawn(seen: &Observed<'_>, approval: &Approval) -> bool {
-    approval.how == ApprovedBy::Hash && seen.wanted.approved_plan_hash.as_ref() != Some(&approval.plan_hash)
+    let wanted = seen.wanted;
+    let names_another = wanted.approved_plan_hash.as_ref() != Some(&approval.plan_hash);
+    stops(Guard::ActionWithdrawn, wanted.action != Action::Apply)
+        || stops(Guard::HashWithdrawn, approval.how == ApprovedBy::Hash && names_another)
 }
 
 /// The action went back to DryRun, or the approving hash was taken away, in the middle of an execution: stop, say what was done, show what is left.
@@ -64,7 +68,8 @@ fn withdrawn(seen: &Observed<'_>, plan: &Plan) -> Decision {
 
 /// No execution is under way: show the plan, or begin if it is approved.
 fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
-    if matches!(seen.status.phase, Some(Phase::Failed | Phase::CompletedWithErrors)) && !cause_is_gone(seen, plan) {
+    let failed = matches!(seen.status.phase, Some(Phase::Failed | Phase::CompletedWithErrors));
+    if stops(Guard::CauseRemains, failed && !cause_is_gone(seen, plan)) {
         return Decision::Hold;
     }
     let left = left_behind(seen.status, plan);
@@ -72,7 +77,7 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
         let detail = [detail.as_str(), left.as_str()].join(" ").trim().to_owned();
         Decision::Publish(Publication { phase, reason, detail, ended: None })
     };
-    if plan.blocked().next().is_some() {
+    if stops(Guard::BlockedItem, plan.blocked().next().is_some()) {
         return publish(Phase::ReviewRequired, reason::BLOCKED, String::new());
     }
     if plan.is_satisfied() {

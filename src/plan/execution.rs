@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use super::approval::Waiting;
 use super::changes::{changed_inputs, stale_items, writes};
 use super::decision::{Decision, Execution, Failure, LookAgain, Publication, Step};
+use super::guard::{Guard, stops};
 use super::health::Rollout;
 use super::item::PlanItem;
 use super::observed::Observed;
@@ -30,7 +31,9 @@ pub(super) fn begin(plan: &Plan, approval: Approval) -> Decision {
         (false, Rollout::Waiting { text, .. } | Rollout::Failed(text)) => step(&item.name, ItemState::InProgress, text),
     });
     let steps = steps.collect();
-    Decision::Execute(Execution { approval, steps, write: Vec::new(), look_again: LookAgain::AtOnce })
+    let of_first = plan.items.iter().filter(|item| item.changes() && Some(item.wave) == first);
+    let write = after_intent(of_first.map(|item| &item.name));
+    Decision::Execute(Execution { approval, steps, write, look_again: LookAgain::AtOnce })
 }
 
 /// The next step, from a plan that was made anew.
@@ -87,8 +90,8 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
         (ItemState::Pending | ItemState::InProgress, Rollout::Done(text)) => Standing::Completed(text.clone()),
         (ItemState::Pending | ItemState::InProgress, Rollout::Failed(text)) => Standing::Failed(text.clone()),
         (ItemState::Pending | ItemState::InProgress, Rollout::Waiting { text, paused }) => {
-            let overdue = !paused && deadline(seen, item, now).is_some_and(|deadline| deadline <= now);
-            if overdue {
+            let overdue = deadline(seen, item, now).is_some_and(|deadline| deadline <= now);
+            if stops(Guard::TimeIsUp, overdue && !stops(Guard::Paused, *paused)) {
                 Standing::Failed(format!("Not in effect within spec.waitTimeout: {text}"))
             } else {
                 Standing::Waiting { text: text.clone(), paused: *paused }
@@ -144,7 +147,8 @@ fn walk(
                 }
             }
         }
-        if !failed.is_empty() && seen.wanted.failure_policy == FailurePolicy::Abort {
+        let aborts = !failed.is_empty() && seen.wanted.failure_policy == FailurePolicy::Abort;
+        if stops(Guard::Aborted, aborts) {
             return Some(fail(Phase::Failed, &failed, steps));
         }
         let execute = |steps, write, look_again| {
@@ -152,18 +156,20 @@ fn walk(
         };
         if !pending.is_empty() {
             steps.extend(pending.iter().map(|item| intent(&item.name)));
-            return execute(steps, Vec::new(), LookAgain::AtOnce);
+            let write = after_intent(pending.iter().map(|item| &item.name));
+            return execute(steps, write, LookAgain::AtOnce);
         }
         if !unwritten.is_empty() {
             let write = unwritten.iter().map(|item| item.name.clone()).collect();
             return execute(steps, write, LookAgain::AtOnce);
         }
-        if !waiting.is_empty() {
+        if stops(Guard::WaveUnfinished, !waiting.is_empty()) {
             let running = waiting.iter().filter(|(_, paused)| !paused);
             let earliest = running.filter_map(|(item, _)| deadline(seen, item, now)).filter(|at| *at > now).min();
             return execute(steps, Vec::new(), earliest.map_or(LookAgain::OnEvent, LookAgain::At));
         }
-        if of_wave.iter().any(|item| item.operation == Operation::Deferred) {
+        let deferred = of_wave.iter().any(|item| item.operation == Operation::Deferred);
+        if stops(Guard::Deferred, deferred) {
             // Nothing that comes after it may happen before it.
             break;
         }
@@ -211,7 +217,7 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
         .filter(|fresh| items.iter().any(|item| item.name == fresh.name && item.applied.is_some()))
         .flat_map(|fresh| fresh.moved.iter().map(move |moved| format!("{}: {}.", fresh.target, moved.text)))
         .collect();
-    if !drift.is_empty() {
+    if stops(Guard::WrittenMoved, !drift.is_empty()) {
         let (phase, reason) = (Phase::Drifted, reason::DRIFT_DETECTED);
         return Some(Publication { phase, reason, detail: drift.join(" "), ended: Some("Stale") });
     }
@@ -219,11 +225,12 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     let hashes = items.iter().map(|item| match plan.item(&item.name) {
         // What an earlier item brings makes another item of it; it is not written under this plan.
         Some(_) if item.operation == Operation::Deferred => item.item_hash.as_str(),
-        Some(fresh) if is_unwritten(item, fresh) => fresh.hash.as_str(),
+        Some(fresh) if stops(Guard::UnwrittenMoved, is_unwritten(item, fresh)) => fresh.hash.as_str(),
         _ => item.item_hash.as_str(),
     });
     let named = items.iter().zip(hashes).map(|(item, hash)| (item.name.as_str(), item.wave, hash));
-    if same_items && plan.basis.digest(named) == approval.plan_hash {
+    let approved = same_items && plan.basis.digest(named) == approval.plan_hash;
+    if !stops(Guard::OtherDigest, !approved) {
         return None;
     }
     if seen.status.applied_options != seen.wanted.options {
@@ -251,6 +258,11 @@ fn is_written(item: &Item, fresh: &PlanItem) -> bool {
 /// Whether the item must still be exactly as it was reviewed: nothing of it has been written.
 fn is_unwritten(item: &Item, fresh: &PlanItem) -> bool {
     !writes(item.operation) || (!is_written(item, fresh) && item.state != ItemState::Failed)
+}
+
+/// What is written now of items whose intent is only being stored: nothing.
+fn after_intent<'a>(items: impl Iterator<Item = &'a String>) -> Vec<String> {
+    if stops(Guard::NoIntent, true) { Vec::new() } else { items.cloned().collect() }
 }
 
 fn intent(item: &str) -> Step {

@@ -264,8 +264,21 @@ pub fn foreign_entries(object: &Value, owned: &[FieldPath]) -> BTreeMap<String, 
 /// has seen.
 #[must_use]
 pub fn leaves_of(object: &Value) -> Vec<FieldPath> {
+    leaves_around(object, &[])
+}
+
+/// The same where entries of lists are ours by name: what is beside our fields in these entries counts too.
+#[must_use]
+pub fn leaves_around(object: &Value, owned: &[FieldPath]) -> Vec<FieldPath> {
+    let mut entries: BTreeMap<&[String], BTreeSet<&str>> = BTreeMap::new();
+    for path in owned {
+        for (depth, segment) in path.0.iter().enumerate().filter(|(_, segment)| segment.starts_with("k:")) {
+            let list = path.0.get(..depth).unwrap_or_default();
+            entries.entry(list).or_default().insert(segment);
+        }
+    }
     let mut found = Vec::new();
-    below(object, &mut Vec::new(), &mut found);
+    below(object, &entries, &mut Vec::new(), &mut found);
     // Identity is not owned.
     let identity = ["/f:apiVersion", "/f:kind", "/f:metadata/f:name", "/f:metadata/f:namespace"];
     found.retain(|path: &FieldPath| !identity.contains(&path.to_string().as_str()));
@@ -273,13 +286,27 @@ pub fn leaves_of(object: &Value) -> Vec<FieldPath> {
     found
 }
 
-fn below(value: &Value, path: &mut Vec<String>, found: &mut Vec<FieldPath>) {
+fn below(
+    value: &Value,
+    entries: &BTreeMap<&[String], BTreeSet<&str>>,
+    path: &mut Vec<String>,
+    found: &mut Vec<FieldPath>,
+) {
     match value {
         Value::Object(map) if !map.is_empty() => {
             for (name, member) in map {
                 path.push(format!("f:{name}"));
-                below(member, path, found);
+                below(member, entries, path, found);
                 path.pop();
+            }
+        }
+        Value::Array(_) if entries.contains_key(path.as_slice()) => {
+            for segment in entries.get(path.as_slice()).into_iter().flatten() {
+                if let Some((_, entry)) = step(value, segment) {
+                    path.push((*segment).to_owned());
+                    below(entry, entries, path, found);
+                    path.pop();
+                }
             }
         }
         Value::Object(_) | Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::digest;
 use super::fields::FieldPath;
 use super::health::Rollout;
 use crate::api::{Applied, Conflict, Operation, Severity, TargetRef};
@@ -151,6 +152,12 @@ impl PlanItem {
     #[must_use]
     pub fn changes(&self) -> bool {
         matches!(self.operation, Operation::Create | Operation::Update | Operation::Remove)
+    }
+
+    /// Whether executing the plan makes of the object exactly what was `applied` before.
+    #[must_use]
+    pub fn restores(&self, applied: &Applied) -> bool {
+        digest::sha256(&self.expected).starts_with(&applied.hash)
     }
 
     /// What a review must see and approval in advance may not do.

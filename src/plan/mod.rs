@@ -15,9 +15,12 @@ pub mod diff;
 pub mod digest;
 pub mod execution;
 pub mod fields;
+mod guard;
 pub mod health;
 pub mod item;
 pub(crate) mod message;
+#[cfg(test)]
+mod model;
 pub mod moved;
 pub mod observed;
 pub mod offline;

@@ -34,6 +34,10 @@ pub struct Wanted {
     pub action_edit: Option<Edit>,
     /// The edit that set approvedPlanHash, if the API server recorded it.
     pub hash_edit: Option<Edit>,
+    /// When the status was last written, by the server's clock.
+    pub shown_at: Option<Timestamp>,
+    /// The edit that set bypassOptimisticLock, if the API server recorded it.
+    pub bypass_edit: Option<Edit>,
     /// Digest of spec without action and approvedPlanHash.
     pub spec_hash: String,
     /// `spec.options`.
@@ -67,6 +71,8 @@ impl Wanted {
             action: spec.action,
             action_edit: edit_of(config, "/f:spec/f:action"),
             hash_edit: edit_of(config, "/f:spec/f:approvedPlanHash"),
+            shown_at: edit_of(config, "/f:status/f:planHash").map(|edit| edit.at),
+            bypass_edit: edit_of(config, "/f:spec/f:bypassOptimisticLock"),
             spec_hash: digest::sha256(&rest),
             options: spec.options.clone(),
             approved_plan_hash: spec.approved_plan_hash.clone().filter(|hash| !hash.is_empty()),

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::changes::changed_inputs;
 use super::conditions::{self, Verdict};
 use super::decision::{Decision, Execution, Failure, Publication, Step};
+use super::guard::{Guard, stops};
 use super::health::Rollout;
 use super::item::PlanItem;
 use super::observed::{Observed, World};
@@ -110,6 +111,7 @@ fn publish(
         return (phase, reason, publication.detail.clone());
     };
     let old = seen.status;
+    supersede(status, seen, plan, now);
     show(status, seen, plan, now);
     if phase == Phase::CompletedWithUpgrade {
         status.operator_version.clone_from(&old.operator_version);
@@ -146,7 +148,9 @@ fn execute(
             item.applied = None;
         }
     }
-    if begins && let Some(planned) = &mut status.planned_spec {
+    if stops(Guard::HashUsedUp, begins)
+        && let Some(planned) = &mut status.planned_spec
+    {
         // The hash that is in spec now has approved this execution, and approves no other.
         planned.approved_plan_hash.clone_from(&seen.wanted.approved_plan_hash);
     }
@@ -198,10 +202,12 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
         && before.and_then(|before| before.replan.as_ref()) == wanted.replan.as_ref();
     let revised_at =
         if same { before.and_then(|before| before.revised_at.clone()) } else { by_itself.then(|| time(now)) };
-    // A hash that names this plan since before it was published keeps being remembered; clearing it arms the rule again.
+    // A hash that was set while this plan waited approves it, and is not remembered. One that was there before the plan began to
+    // wait is: also if the same plan was executed then.
+    let waits = matches!(old.phase, Some(Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade));
     let named = wanted.approved_plan_hash.as_ref() == Some(&plan.digest);
     let remembered = before.and_then(|before| before.approved_plan_hash.clone());
-    let approved = if same && named { remembered } else { wanted.approved_plan_hash.clone() };
+    let approved = if same && waits && named { remembered } else { wanted.approved_plan_hash.clone() };
     status.planned_spec = Some(PlannedSpec {
         hash: wanted.spec_hash.clone(),
         approved_plan_hash: approved,
@@ -327,11 +333,29 @@ fn end(status: &mut Status, outcome: Option<&str>, now: Timestamp) {
             at: time(now),
             outcome: outcome.to_owned(),
             approved_by: Some(approval.by.clone()),
+            how: Some(approval.how),
         };
-        status.history.insert(0, entry);
-        status.history.truncate(HISTORY_LIMIT);
+        remember(status, entry);
     }
-    status.approval = None;
+    if stops(Guard::ApprovalUsedUp, true) {
+        status.approval = None;
+    }
+}
+
+/// A plan that waited for approval is replaced because the spec was edited.
+fn supersede(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
+    let old = seen.status;
+    let waited = matches!(old.phase, Some(Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade));
+    let edited = old.planned_generation != Some(seen.wanted.generation);
+    if let Some(hash) = old.plan_hash.clone().filter(|hash| waited && edited && *hash != plan.digest) {
+        let outcome = "Superseded".to_owned();
+        remember(status, HistoryEntry { plan_hash: hash, at: time(now), outcome, approved_by: None, how: None });
+    }
+}
+
+fn remember(status: &mut Status, entry: HistoryEntry) {
+    status.history.insert(0, entry);
+    status.history.truncate(HISTORY_LIMIT);
 }
 
 /// Inputs that changed since the plan that is in force, for as long as that makes a difference.

@@ -63,9 +63,6 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, wanted: &Wa
                  option that drives the value, or set spec.action to Ignore."
                     .to_owned(),
             );
-            if wanted.bypass {
-                sentences.push("spec.bypassOptimisticLock does not correct drift in this version.".to_owned());
-            }
         }
         Phase::CompletedWithUpgrade => {
             sentences.push(detail.to_owned());

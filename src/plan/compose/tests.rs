@@ -311,6 +311,26 @@ fn an_entry_of_a_map_list_that_changes_is_not_lost() {
     assert!(world.item().lost.is_empty());
 }
 
+/// What the server adds inside an entry of ours is reviewed by its path, as it is outside of lists.
+#[test]
+fn defaults_inside_an_entry_of_ours_move_the_digest() {
+    let owned = json!({"f:spec": {"f:list": {"k:{\"name\":\"a\"}": {"f:name": {}, "f:size": {}}}}});
+    let us = json!({"manager": US, "operation": "Apply", "fieldsV1": owned});
+    let plan = |foreign: &[Value], entry: Value| {
+        let list = |entry: Value| json!({"list": foreign.iter().cloned().chain([entry]).collect::<Vec<_>>()});
+        let mut world = World::new();
+        world.live = Some(served(list(json!({"name": "a", "size": 1})), "1", std::slice::from_ref(&us)));
+        world.result = served(list(entry), "1", std::slice::from_ref(&us));
+        world.item().hash
+    };
+    let bare = plan(&[], json!({"name": "a", "size": 2}));
+    let defaulted = plan(&[], json!({"name": "a", "size": 2, "policy": {"pull": "Always"}}));
+    assert_ne!(bare, defaulted);
+    assert_eq!(defaulted, plan(&[], json!({"name": "a", "size": 2, "policy": {"pull": "Never"}})), "no values");
+    let theirs = [json!({"name": "b"})];
+    assert_eq!(defaulted, plan(&theirs, json!({"name": "a", "size": 2, "policy": {"pull": "Always"}})), "no index");
+}
+
 /// S1: an apply never removes what somebody else owns too.
 #[test]
 fn s1_what_stays_although_it_is_not_wanted_is_said_with_its_owner() {

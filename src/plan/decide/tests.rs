@@ -78,6 +78,8 @@ fn wanted(action: Action, generation: i64) -> Wanted {
         generation,
         action,
         hash_edit: None,
+        shown_at: None,
+        bypass_edit: None,
         action_edit: Some(Edit { by: "somebody".into(), at: at(1000) }),
         spec_hash: "spec".into(),
         options: None,

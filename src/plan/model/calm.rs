@@ -1,0 +1,158 @@
+//! What must become of a moment when nothing more happens: the operator comes to rest, at the right place; and from every
+//! rest a person gets to a finished plan.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex};
+
+use super::world::{Config, Does, Machines, State, wants};
+use super::{Run, Step};
+use crate::api::{Operation, Phase};
+use stateright::Model;
+
+/// So many steps are enough for everything that can be under way.
+const ENOUGH: usize = 60;
+
+/// What is wrong with what becomes of `state`, if anything is.
+pub(super) fn problem(run: &Run, state: &State) -> Option<String> {
+    remembered(run, &(&state.config, &state.world, &state.ghost), || look_for(run, state))
+}
+
+fn look_for(run: &Run, state: &State) -> Option<String> {
+    let Some(rest) = settle(run, state.clone()) else {
+        return Some("the operator does not come to rest".into());
+    };
+    if rest.ghost.violation.is_some() {
+        return Some("on the way to rest something is done that must not be".into());
+    }
+    let way_out = || remembered(run, &(&rest.config, &rest.world), || stuck(run, rest.clone()));
+    misplaced(run, &rest).or_else(|| lost(&rest)).or_else(way_out)
+}
+
+/// The operator works until nothing is left to do; machines finish.
+fn settle(run: &Run, mut state: State) -> Option<State> {
+    for _ in 0..ENOUGH {
+        let next = match &state.look {
+            Some(_) => run.next_state(&state, Step::Write).or_else(|| run.next_state(&state, Step::Store)),
+            None => run.next_state(&state, Step::Look { behind: false }),
+        };
+        match next {
+            Some(next) => state = next,
+            None if state.world.machines == Machines::Rolling => state.world.machines = Machines::Done,
+            None => return Some(state),
+        }
+    }
+    None
+}
+
+/// Whether the phase at rest is one that the world does not call for.
+fn misplaced(run: &Run, rest: &State) -> Option<String> {
+    let (config, world) = (&rest.config, &rest.world);
+    let status = &config.status.status;
+    let phase = status.phase?;
+    let as_wanted = world.targets == wants(config.option, world).map(Some) && !world.blocks;
+    let wrong = |what: &str| Some(format!("{phase:?} at rest, {what}"));
+    if config.deleting {
+        return None;
+    }
+    if (config.action == Does::Ignore) != (phase == Phase::Ignored) {
+        return wrong("with another action");
+    }
+    if config.action == Does::Ignore {
+        return None;
+    }
+    if world.prerequisites == (phase == Phase::PrerequisiteFailed) {
+        return wrong("whatever is missing");
+    }
+    if !world.prerequisites {
+        return None;
+    }
+    if status.observed_generation != Some(config.generation)
+        && !matches!(phase, Phase::Failed | Phase::CompletedWithErrors)
+    {
+        return wrong("without having seen the spec");
+    }
+    let failed = matches!(phase, Phase::Failed | Phase::CompletedWithErrors);
+    match phase {
+        Phase::Completed if !as_wanted => wrong("and the targets are not as wanted"),
+        Phase::InProgress if !world.blocks && (!run.rules.rolls || world.machines == Machines::Done) => {
+            wrong("and nothing is under way")
+        }
+        Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade if as_wanted => {
+            wrong("and everything is as wanted")
+        }
+        _ if as_wanted && !failed && world.machines == Machines::Done && phase != Phase::Completed => {
+            wrong("and everything is as wanted")
+        }
+        _ => None,
+    }
+}
+
+/// Whether an approval that stands has come to nothing.
+fn lost(rest: &State) -> Option<String> {
+    let (config, status) = (&rest.config, &rest.config.status.status);
+    let can = config.action == Does::Apply && !config.deleting && rest.world.prerequisites;
+    let waits = matches!(status.phase, Some(Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade));
+    let blocked = status.items.iter().any(|item| item.operation == Operation::Blocked);
+    let stands = rest.ghost.open.iter().any(|granted| granted.stands_for(status.plan_hash.as_ref()));
+    (can && waits && !blocked && stands).then(|| "an approval is lost".into())
+}
+
+/// What was found out already, by their digest: many states come to the same.
+pub(super) type Rests = Arc<Mutex<BTreeMap<u64, Option<String>>>>;
+
+fn remembered(run: &Run, of: &impl Hash, find: impl FnOnce() -> Option<String>) -> Option<String> {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    let key = hasher.finish();
+    if let Some(known) = run.rests.lock().unwrap().get(&key) {
+        return known.clone();
+    }
+    let found = find();
+    run.rests.lock().unwrap().insert(key, found.clone());
+    found
+}
+
+/// Whether a person can't get from here to a finished plan.
+fn stuck(run: &Run, mut rest: State) -> Option<String> {
+    if rest.config.deleting {
+        return None;
+    }
+    rest.world.prerequisites = true;
+    rest.world.blocks = false;
+    rest.world.refuses = false;
+    rest.world.machines = Machines::Done;
+    let edit = |state: &mut State, change: &dyn Fn(&mut Config)| {
+        change(&mut state.config);
+        state.config.generation += 1;
+        state.left = 0;
+    };
+    // Twice: what was not previewed before the first item is there waits for another review.
+    for _ in 0..2 {
+        edit(&mut rest, &|config| {
+            config.action = Does::DryRun;
+            config.replan += 1;
+            config.hash = None;
+        });
+        rest = settle(run, rest)?;
+        let shown = rest.config.status.status.plan_hash.clone();
+        edit(&mut rest, &|config| {
+            config.action = Does::Apply;
+            config.hash.clone_from(&shown);
+        });
+        // Not what this person did is in question here.
+        rest.ghost = Default::default();
+        rest = settle(run, rest)?;
+    }
+    let done = rest.config.status.status.phase == Some(Phase::Completed);
+    (!done).then(|| format!("no way out: {:?}", rest.config.status.status.phase))
+}
+
+impl Run {
+    /// The text of what is wrong with `state`, for a failing test.
+    pub(super) fn explain(&self, state: &State) -> String {
+        super::disable(self.disabled);
+        let calm = if state.look.is_none() { problem(self, state) } else { None };
+        format!("{:?} {calm:?}", state.ghost.violation)
+    }
+}

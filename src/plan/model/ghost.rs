@@ -1,0 +1,252 @@
+//! What the user has approved, kept beside the operator and by other means: the promise that it is measured by.
+//!
+//! An approval is noted when the user makes it, from what was on display then. Whether the operator sees it in time, crashes or
+//! restarts is nothing to it.
+
+use std::collections::BTreeSet;
+
+use super::world::{Config, Does, NAMES, State};
+use crate::api::{ApprovedBy, ItemState, Operation, Phase, VirtPlatformConfigStatus as Status};
+use crate::plan::changes::writes;
+
+/// How something was approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum How {
+    /// The digest on display was named.
+    Hash,
+    /// The action went to Apply under the plan on display.
+    Action,
+    /// Apply was asked for before there was a plan.
+    Advance,
+    /// The policy approves what this edit plans.
+    Policy,
+    /// Targets that move are not asked about.
+    Bypass,
+}
+
+/// An approval that the user gave.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Granted {
+    pub(super) how: How,
+    /// The plan on display, if there was one.
+    digest: Option<String>,
+    /// What it covers; empty until a plan is made of an approval without one.
+    changes: BTreeSet<String>,
+}
+
+impl Granted {
+    /// Whether it approves the plan of that digest by name.
+    pub(super) fn stands_for(&self, digest: Option<&String>) -> bool {
+        self.digest.is_some() && self.digest.as_ref() == digest
+    }
+}
+
+/// What is known of approvals.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Ghost {
+    /// Given, and neither used nor withdrawn.
+    pub(super) open: BTreeSet<Granted>,
+    /// The one that is being used, and the items it has written.
+    pub(super) running: Option<(Granted, BTreeSet<u8>)>,
+    /// The one that was withdrawn while it was being used.
+    withdrawn: Option<(Granted, BTreeSet<u8>)>,
+    /// With bypassOptimisticLock: what was approved once may be put back.
+    put_back: BTreeSet<String>,
+    /// Executions in a row that nobody asked for.
+    corrections: u8,
+    /// When the plan on display last changed by itself.
+    revised: Option<i64>,
+    /// What the operator did that it must not.
+    pub(super) violation: Option<&'static str>,
+}
+
+/// What `status` displays of changes.
+fn shown(status: &Status) -> BTreeSet<String> {
+    status.items.iter().filter(|item| writes(item.operation)).map(|item| item.item_hash.clone()).collect()
+}
+
+fn wanted_of(changes: &BTreeSet<String>) -> BTreeSet<String> {
+    changes
+        .iter()
+        .filter_map(|change| {
+            let (name, rest) = change.split_once(": ")?;
+            Some(format!("{name} {}", rest.split_once(" to ")?.1))
+        })
+        .collect()
+}
+
+impl Ghost {
+    /// The user edits the configuration from `before` to `after`, at that time.
+    pub(super) fn edited(&mut self, before: &Config, after: &Config, clock: i64) {
+        let status = &before.status.status;
+        let on_display = status.plan_hash.clone();
+        if after.deleting || after.action != Does::Apply {
+            self.open.retain(|granted| granted.how == How::Hash && !after.deleting);
+            self.withdrawn = self.running.take().or(self.withdrawn.take());
+        }
+        if before.hash != after.hash {
+            self.open.retain(|granted| granted.how != How::Hash);
+            if self.running.as_ref().is_some_and(|(granted, _)| granted.how == How::Hash) {
+                self.withdrawn = self.running.take();
+            }
+            let executed = status.approval.as_ref().map(|approval| &approval.plan_hash);
+            if after.hash.is_some() && after.hash.as_ref() == executed {
+                // It names what is under way: that goes on.
+                self.running = self.withdrawn.take().or(self.running.take());
+            } else if let Some(hash) = after.hash.clone().filter(|hash| Some(hash) == on_display.as_ref()) {
+                self.grant(How::Hash, Some(hash), shown(status));
+            }
+        }
+        if before.option != after.option {
+            // What was approved was approved for the options of then.
+            self.open.retain(|granted| granted.how == How::Advance);
+        }
+        if after.action != Does::Apply || after.deleting {
+            return;
+        }
+        let asked = before.action != Does::Apply;
+        let nothing_waits = match status.phase {
+            None => true,
+            Some(Phase::Ignored) => status.items.iter().all(|item| item.operation == Operation::NoChange),
+            Some(_) => false,
+        };
+        let same_options = status.applied_options == after.options();
+        if after.automatic && (!same_options || nothing_waits) {
+            self.grant(How::Policy, None, BTreeSet::new());
+        }
+        // Options that are put back are those on display, and the action is Apply.
+        if !asked && before.option == after.option {
+            return;
+        }
+        if status.approval.is_some() {
+            // The plan on display is the one that is executed: it goes on.
+            self.running = self.withdrawn.take().or(self.running.take());
+        }
+        if nothing_waits {
+            self.grant(How::Advance, None, BTreeSet::new());
+        }
+        let was_readable = self.revised.is_none_or(|revised| clock - revised >= 60);
+        let under_dry_run = status.planned_action == Some(crate::api::Action::DryRun);
+        if on_display.is_some() && under_dry_run && same_options && status.phase != Some(Phase::Ignored) {
+            if after.bypass {
+                self.put_back.extend(wanted_of(&shown(status)));
+                self.grant(How::Bypass, None, BTreeSet::new());
+            } else if was_readable {
+                self.grant(How::Action, on_display, shown(status));
+            }
+        }
+    }
+
+    fn grant(&mut self, how: How, digest: Option<String>, changes: BTreeSet<String>) {
+        self.put_back.extend(wanted_of(&changes));
+        self.corrections = 0;
+        self.open.insert(Granted { how, digest, changes });
+    }
+
+    /// The operator stores a status.
+    pub(super) fn stored(&mut self, before: &Config, after: &Status, clock: i64) {
+        let old = &before.status.status;
+        let (ran, runs) = (old.approval.is_some(), after.approval.is_some());
+        if ran && !runs {
+            self.running = None;
+            self.withdrawn = None;
+        }
+        let begins =
+            runs && old.approval.as_ref().map(|a| &a.plan_hash) != after.approval.as_ref().map(|a| &a.plan_hash);
+        if begins {
+            self.begin(after);
+        } else if !runs && old.plan_hash != after.plan_hash {
+            // Another plan is on display: who approved the one before did not mean this one.
+            self.open.retain(|granted| granted.digest.is_none() || granted.digest == after.plan_hash);
+        }
+        if old.plan_hash != after.plan_hash {
+            let by_itself = old.plan_hash.is_some() && old.planned_generation == after.planned_generation;
+            self.revised = by_itself.then_some(clock);
+        }
+        self.revised = self.revised.map(|_| clock);
+        if !runs && after.phase == Some(Phase::ReviewRequired) {
+            // A plan waits: what was approved before there was one has not approved it.
+            self.open.retain(|granted| granted.digest.is_some());
+        }
+    }
+
+    fn begin(&mut self, status: &Status) {
+        let Some(approval) = &status.approval else { return };
+        let how = match approval.how {
+            ApprovedBy::Hash => How::Hash,
+            ApprovedBy::Action => How::Action,
+            ApprovedBy::InAdvance => How::Advance,
+            ApprovedBy::Policy => How::Policy,
+            ApprovedBy::Bypass => How::Bypass,
+        };
+        let changes = shown(status);
+        let covers = |granted: &&Granted| {
+            granted.how == how && granted.digest.as_ref().is_none_or(|digest| *digest == approval.plan_hash)
+        };
+        let found = self.open.iter().find(covers).cloned();
+        match found {
+            Some(granted) => {
+                // Whoever approved the plan in two ways has approved it once.
+                self.open.retain(|open| open.digest.as_ref().is_some_and(|digest| *digest != approval.plan_hash));
+                if how == How::Advance && status.items.iter().any(|item| !item.conflicts.is_empty()) {
+                    self.violation = Some("approval in advance takes something from others");
+                }
+                self.put_back.extend(wanted_of(&changes));
+                self.running = Some((Granted { changes, ..granted }, BTreeSet::new()));
+            }
+            None if how == How::Bypass => {
+                if !wanted_of(&changes).is_subset(&self.put_back) {
+                    self.violation = Some("something is put back that nobody ever approved");
+                }
+                self.corrections += 1;
+                if self.corrections > 3 {
+                    self.violation = Some("a fight without an end");
+                }
+                self.running = Some((Granted { how, digest: None, changes }, BTreeSet::new()));
+            }
+            None => self.violation = Some("an execution begins that nobody approved"),
+        }
+    }
+
+    /// The operator writes item `index`: from `live` to `want`.
+    pub(super) fn wrote(state: &mut State, index: u8, live: Option<u8>, want: u8) {
+        let item = NAMES[usize::from(index)];
+        let (config, status) = (&state.config, state.config.status.status.clone());
+        let mut violated = |problem| state.ghost.violation = state.ghost.violation.or(Some(problem));
+        if config.deleting || config.action != Does::Apply {
+            violated("a write without action Apply");
+        }
+        let stored = status.items.iter().find(|stored| stored.name == item);
+        let intent = status.phase == Some(Phase::InProgress)
+            && status.approval.is_some()
+            && stored.is_some_and(|stored| stored.state == ItemState::InProgress);
+        if !intent {
+            violated("a write without a stored intent");
+        }
+        let waves_before = status.items.iter().filter(|other| stored.is_some_and(|stored| other.wave < stored.wave));
+        for other in waves_before {
+            match other.state {
+                ItemState::Completed => {}
+                ItemState::Failed if config.goes_on => {}
+                ItemState::Failed => violated("a write after a failure, with Abort"),
+                ItemState::Pending | ItemState::InProgress => violated("a write before the wave before it is done"),
+            }
+        }
+        if status.items.iter().any(|item| item.operation == Operation::Blocked) {
+            violated("a plan with a blocked item is executed");
+        }
+        match &mut state.ghost.running {
+            None => violated("a write without an approval"),
+            Some((granted, written)) => {
+                if !granted.changes.contains(&super::world::change(item, live, want, Operation::Update)) {
+                    violated("a write of something else than what was approved");
+                }
+                // A write that nobody remembers is made again where everything is as it was reviewed.
+                let remembered = stored.is_some_and(|stored| stored.applied.is_some());
+                if !written.insert(index) && remembered {
+                    violated("a second write of one item under one approval");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! The model check: the real decision and the real status, in every order of events that a few things happening allow.
+//!
+//! Users edit, targets move, inputs change, machines stall, processes die between any two steps. [`world`] is what they
+//! happen to, [`ghost`] knows what was approved, [`calm`] what must become of every moment when nothing more happens.
+//! Every guard of [`super::guard`] is taken out in turn, and each time something forbidden must be found.
+
+mod calm;
+mod ghost;
+mod scenarios;
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use super::approval::Mandate;
+use super::decide::decide;
+use super::decision::Decision;
+use super::guard::{Guard, disable};
+use super::observed::{Observed, World as Observation};
+use super::status::{Written, compose};
+use crate::api::{
+    ApprovalPolicy, FailurePolicy, Phase, Severity, VirtPlatformConfig, VirtPlatformConfigSpec,
+    VirtPlatformConfigStatus as Status,
+};
+use ghost::Ghost;
+use world::{Config, Does, FOREIGN, Look, Machines, NAMES, Rules, State, Stored, applied, observe, second, wants};
+
+/// What happens without the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Set(Does),
+    Choose,
+    ChooseAndApply,
+    ApproveShown,
+    ClearHash,
+    Replan,
+    Delete,
+    /// Somebody changes a target.
+    Touch(usize),
+    /// Somebody deletes a target.
+    Remove(usize),
+    /// Somebody does by hand what is wanted.
+    ByHand(usize),
+    Input,
+    Prerequisites,
+    Become(Machines),
+    Blocks,
+    Refuses,
+    Upgrade,
+    Clock(i64),
+}
+
+/// A step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// The operator looks and decides; `behind` from a cache that has not followed.
+    Look {
+        behind: bool,
+    },
+    /// It looks at the progress of the machines only.
+    LookAtProgress,
+    /// It makes its next write.
+    Write,
+    /// Its next write comes to no end that it knows of; `acted` if it reached the server.
+    WriteFails {
+        acted: bool,
+    },
+    /// It stores what it decided.
+    Store,
+    /// The process ends, and starts again.
+    Crash,
+    Happens(Event),
+}
+
+/// A run: where it begins, what may happen, how often, and which guard is missing.
+#[derive(Clone)]
+struct Run {
+    start: State,
+    rules: Rules,
+    events: Vec<Event>,
+    disabled: Option<Guard>,
+    /// Caches may lag, answers may be lost.
+    faults: bool,
+    /// The steps from phase to phase that were seen.
+    seen: Arc<Mutex<BTreeSet<(Option<String>, String)>>>,
+    /// What is known already of moments of rest.
+    rests: calm::Rests,
+}
+
+impl Run {
+    fn decide(&self, look: &Look, observed: Observation) -> (Decision, Option<Status>) {
+        let wanted = look.config.wanted();
+        let version = format!("v{}", look.world.version);
+        let seen = Observed {
+            wanted: &wanted,
+            status: &look.config.status.status,
+            world: observed,
+            version: &version,
+            declared_impact: Severity::Low,
+        };
+        let now = second(look.world.clock);
+        let decision = decide(&seen, now);
+        let want = wants(look.config.option, &look.world);
+        let written: BTreeMap<_, _> = look
+            .written
+            .iter()
+            .map(|(index, taken)| {
+                let index = usize::from(*index);
+                let written = match taken {
+                    true => Written::Applied(applied(want[index])),
+                    false => Written::Refused("refused".into()),
+                };
+                (NAMES[index].to_owned(), written)
+            })
+            .collect();
+        let status = compose(&seen, &decision, &written, now);
+        (decision, status)
+    }
+
+    /// What `look` would store, if that is anything new.
+    fn stores(&self, look: &Look) -> Option<Stored> {
+        if look.writes.is_empty() {
+            return look.result.clone();
+        }
+        let status = self.decide(look, observe(self.rules, look)?).1?;
+        (status != *look.config.status.status).then(|| Stored::new(status))
+    }
+
+    fn look(&self, state: &State, config: Config, fresh: bool, progress: bool) -> Option<State> {
+        let mut look = Look {
+            config,
+            world: state.world.clone(),
+            progress,
+            writes: Vec::new(),
+            result: None,
+            made: 0,
+            written: BTreeMap::new(),
+            stopped: false,
+            fresh,
+            untouched: [true; 2],
+        };
+        let (decision, status) = self.decide(&look, observe(self.rules, &look)?);
+        if let Decision::Execute(execution) = decision {
+            let index = |name: &String| NAMES.iter().position(|known| known == name).map(|index| index as u8);
+            look.writes = execution.write.iter().filter_map(index).collect();
+        }
+        look.result = status.filter(|status| *status != *look.config.status.status).map(Stored::new);
+        let something = !look.writes.is_empty() || look.result.is_some();
+        something.then(|| State { look: Some(look), ..state.clone() })
+    }
+
+    /// The next write of the look that is under way.
+    fn write(&self, state: &State, acted: bool, answered: bool) -> Option<State> {
+        let mut next = state.clone();
+        let look = next.look.as_mut().filter(|look| !look.stopped)?;
+        let index = *look.writes.get(look.made)?;
+        look.made += 1;
+        if !answered {
+            look.stopped = true;
+        }
+        let place = usize::from(index);
+        // As the controller does: the configuration is read again, and the target has a precondition.
+        let covered = Mandate::of(&object(&look.config)).covers(&Mandate::of(&object(&state.config)));
+        if !covered || !look.untouched[place] {
+            look.stopped = true;
+            return Some(next);
+        }
+        if state.world.refuses && index == 0 {
+            look.written.insert(index, false);
+            return Some(next);
+        }
+        if !acted {
+            return Some(next);
+        }
+        if answered {
+            look.written.insert(index, true);
+        }
+        let want = wants(look.config.option, &look.world)[place];
+        let live = next.world.targets[place];
+        if live != Some(want) {
+            next.world.targets[place] = Some(want);
+            if index == 0 && self.rules.rolls {
+                next.world.machines = Machines::Rolling;
+            }
+            Ghost::wrote(&mut next, index, live, want);
+        }
+        Some(next)
+    }
+
+    fn store(&self, state: &State) -> Option<State> {
+        let look = state.look.as_ref()?;
+        if !look.stopped && look.made < look.writes.len() {
+            return None;
+        }
+        let mut next = State { look: None, ..state.clone() };
+        let stored = self.stores(look).filter(|_| look.fresh)?;
+        let status = &stored.status;
+        let phase = |status: &Status| status.phase.map(|phase| format!("{phase:?}"));
+        if let Some(to) = phase(status) {
+            self.seen.lock().unwrap().insert((phase(&state.config.status.status), to));
+        }
+        next.ghost.stored(&state.config, status, state.world.clock);
+        next.behind = self.faults.then(|| state.config.clone());
+        next.config.status = stored;
+        next.config.stored_at = state.world.clock;
+        Some(next)
+    }
+
+    fn happens(&self, state: &State, event: Event) -> Option<State> {
+        let mut next = state.clone();
+        next.left = state.left.checked_sub(1)?;
+        let touched = |next: &mut State, index: usize| {
+            if let Some(look) = &mut next.look {
+                look.untouched[index] = false;
+            }
+            if index == 0 && self.rules.rolls {
+                next.world.machines = Machines::Done;
+            }
+        };
+        let want = wants(state.config.option, &state.world);
+        let config = &mut next.config;
+        match event {
+            Event::Set(action) if action == config.action => return None,
+            Event::Set(action) => {
+                config.action = action;
+                config.action_at = state.world.clock;
+            }
+            Event::Choose => config.option = 1 - config.option,
+            Event::ChooseAndApply => {
+                config.option = 1 - config.option;
+                config.action = Does::Apply;
+                config.action_at = state.world.clock;
+            }
+            Event::ApproveShown => config.hash = Some(config.status.status.plan_hash.clone()?),
+            Event::ClearHash => config.hash = None,
+            Event::Replan => config.replan += 1,
+            Event::Delete => config.deleting = true,
+            Event::Touch(index) => next.world.targets[index] = Some(FOREIGN),
+            Event::Remove(index) => next.world.targets[index] = None,
+            Event::ByHand(index) => next.world.targets[index] = Some(want[index]),
+            Event::Input => next.world.input = 1 - next.world.input,
+            Event::Prerequisites => next.world.prerequisites = !next.world.prerequisites,
+            Event::Become(machines) => {
+                if state.world.machines == Machines::Done {
+                    return None;
+                }
+                next.world.machines = machines;
+            }
+            Event::Blocks => next.world.blocks = !next.world.blocks,
+            Event::Refuses => next.world.refuses = !next.world.refuses,
+            Event::Upgrade => {
+                next.world.version = 3 - next.world.version;
+                next.look = None;
+            }
+            Event::Clock(seconds) => next.world.clock += seconds,
+        }
+        if let Event::Touch(index) | Event::Remove(index) | Event::ByHand(index) = event {
+            if next.world.targets == state.world.targets {
+                return None;
+            }
+            touched(&mut next, index);
+        }
+        if next.config == state.config && next.world == state.world {
+            return None;
+        }
+        if next.config != state.config {
+            let of_spec = !matches!(event, Event::Replan | Event::Delete);
+            next.config.generation += i64::from(of_spec);
+            if let Some(look) = &mut next.look {
+                look.fresh = false;
+            }
+            next.behind = self.faults.then(|| state.config.clone());
+            next.ghost.edited(&state.config, &next.config, state.world.clock);
+        }
+        Some(next)
+    }
+}
+
+/// The parts of the object that a mandate is taken from.
+fn object(config: &Config) -> VirtPlatformConfig {
+    let spec = VirtPlatformConfigSpec {
+        profile: "p".into(),
+        action: config.wanted().action,
+        failure_policy: FailurePolicy::Abort,
+        options: None,
+        bypass_optimistic_lock: false,
+        wait_timeout: None,
+        approved_plan_hash: None,
+        approval_policy: ApprovalPolicy::Review,
+    };
+    let mut object = VirtPlatformConfig::new("p", spec);
+    object.metadata.resource_version =
+        Some(format!("{} {} {:?}", config.generation, config.replan, config.status.key()));
+    object.metadata.deletion_timestamp = config.deleting.then(|| super::wire::time(second(0)));
+    let stored = &config.status.status;
+    object.status = Some(Status { phase: stored.phase, approval: stored.approval.clone(), ..Status::default() });
+    object
+}
+
+impl Model for Run {
+    type State = State;
+    type Action = Step;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![self.start.clone()]
+    }
+
+    fn actions(&self, state: &State, steps: &mut Vec<Step>) {
+        if state.look.is_some() {
+            steps.extend([Step::Write, Step::Store, Step::Crash]);
+            if self.faults {
+                steps.extend([Step::WriteFails { acted: true }, Step::WriteFails { acted: false }]);
+            }
+        } else {
+            steps.extend([Step::Look { behind: false }, Step::LookAtProgress]);
+            if self.faults {
+                steps.push(Step::Look { behind: true });
+            }
+        }
+        if state.left > 0 {
+            steps.extend(self.events.iter().copied().map(Step::Happens));
+        }
+    }
+
+    fn next_state(&self, state: &State, step: Step) -> Option<State> {
+        disable(self.disabled);
+        match step {
+            Step::Look { behind: false } => self.look(state, state.config.clone(), true, false),
+            Step::Look { behind: true } => self.look(state, state.behind.clone()?, false, false),
+            Step::LookAtProgress => self.look(state, state.config.clone(), true, true),
+            Step::Write => self.write(state, true, true),
+            Step::WriteFails { acted } => self.write(state, acted, false),
+            Step::Store => Some(self.store(state).unwrap_or_else(|| State { look: None, ..state.clone() })),
+            Step::Crash => Some(State { look: None, ..state.clone() }),
+            Step::Happens(event) => self.happens(state, event),
+        }
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("nothing is done that was not approved", |_, state: &State| {
+                state.ghost.violation.is_none()
+            }),
+            Property::always("an approval lives as long as its execution", |_, state: &State| {
+                let status = &state.config.status.status;
+                status.approval.is_none() || status.phase == Some(Phase::InProgress)
+            }),
+            Property::always("the digest is that of the items on display", |run: &Run, state: &State| {
+                run.digest_fits(state)
+            }),
+            Property::always("a calm world comes to its end", |run: &Run, state: &State| {
+                disable(run.disabled);
+                state.look.is_some() || calm::problem(run, state).is_none()
+            }),
+        ]
+    }
+}
+
+impl Run {
+    fn digest_fits(&self, state: &State) -> bool {
+        let status = &state.config.status.status;
+        let basis = super::Basis {
+            profile: "p".into(),
+            options: status.applied_options.clone(),
+            inputs: status.inputs.clone(),
+        };
+        let items = status.items.iter().map(|item| (item.name.as_str(), item.wave, item.item_hash.as_str()));
+        status.plan_hash.as_ref().is_none_or(|hash| *hash == basis.digest(items))
+    }
+
+    /// Every state that can be reached, or the first that must not be.
+    fn check(self) -> impl Checker<Self> {
+        self.checker().threads(2).finish_when(HasDiscoveries::Any).spawn_bfs().join()
+    }
+}
