@@ -73,6 +73,11 @@ pub fn compose(
         Decision::Execute(execution) => execute(&mut status, seen, execution, written, now),
         Decision::Fail(Failure { phase, message, steps }) => {
             advance(&mut status, steps, now);
+            recognise(&mut status, seen, now);
+            // What was asked for before it failed is no reason to leave the failure.
+            if let Some(planned) = &mut status.planned_spec {
+                planned.replan.clone_from(&seen.wanted.replan);
+            }
             let outcome = if *phase == Phase::Failed { "Failed" } else { "CompletedWithErrors" };
             end(&mut status, Some(outcome), now);
             (*phase, reason::ITEM_FAILED, message.clone())
@@ -177,19 +182,24 @@ fn execute(
             None => {}
         }
     }
-    // An answer that was lost, or an object that was as wanted from the start: waiting begins now.
-    if let Some(plan) = planned(seen) {
-        let begun = |item: &&mut Item| item.state != ItemState::Pending && item.operation != Operation::Remove;
-        for item in status.items.iter_mut().filter(begun) {
-            if item.applied.is_none() {
-                item.applied = plan.item(&item.name).and_then(|fresh| fresh.applied.clone());
-            }
-            if item.applied.is_some() && item.state == ItemState::InProgress {
-                item.wait_started_at.get_or_insert_with(|| time(now));
-            }
+    recognise(status, seen, now);
+    (Phase::InProgress, reason::IN_PROGRESS, summary::of_execution(&status.items))
+}
+
+/// An answer that was lost, or an object that was as wanted from the start: waiting begins now.
+fn recognise(status: &mut Status, seen: &Observed<'_>, now: Timestamp) {
+    let Some(plan) = planned(seen) else {
+        return;
+    };
+    let begun = |item: &&mut Item| item.state != ItemState::Pending && item.operation != Operation::Remove;
+    for item in status.items.iter_mut().filter(begun) {
+        if item.applied.is_none() {
+            item.applied = plan.item(&item.name).and_then(|fresh| fresh.applied.clone());
+        }
+        if item.applied.is_some() && item.state == ItemState::InProgress {
+            item.wait_started_at.get_or_insert_with(|| time(now));
         }
     }
-    (Phase::InProgress, reason::IN_PROGRESS, summary::of_execution(&status.items))
 }
 
 /// Puts `plan` into the status, with what it remembers of the spec it was made from.

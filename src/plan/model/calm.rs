@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
+use super::ghost::Ghost;
 use super::world::{Config, Does, Machines, State, wants};
 use super::{Run, Step};
 use crate::api::{Operation, Phase};
@@ -29,8 +30,9 @@ fn look_for(run: &Run, state: &State) -> Option<String> {
     misplaced(run, &rest).or_else(|| lost(&rest)).or_else(way_out)
 }
 
-/// The operator works until nothing is left to do; machines finish.
+/// The operator works until nothing is left to do; machines finish, unless there is a limit: then they are late.
 fn settle(run: &Run, mut state: State) -> Option<State> {
+    let mut late = false;
     for _ in 0..ENOUGH {
         let next = match &state.look {
             Some(_) => run.next_state(&state, Step::Write).or_else(|| run.next_state(&state, Step::Store)),
@@ -38,6 +40,13 @@ fn settle(run: &Run, mut state: State) -> Option<State> {
         };
         match next {
             Some(next) => state = next,
+            None if state.world.machines == Machines::Rolling && state.config.limits() => {
+                if late {
+                    return None;
+                }
+                late = true;
+                state.world.clock += 1000;
+            }
             None if state.world.machines == Machines::Rolling => state.world.machines = Machines::Done,
             None => return Some(state),
         }
@@ -122,6 +131,7 @@ fn stuck(run: &Run, mut rest: State) -> Option<String> {
     rest.world.blocks = false;
     rest.world.refuses = false;
     rest.world.machines = Machines::Done;
+    rest.ghost.cause_may_be_gone = true;
     let edit = |state: &mut State, change: &dyn Fn(&mut Config)| {
         change(&mut state.config);
         state.config.generation += 1;
@@ -141,7 +151,8 @@ fn stuck(run: &Run, mut rest: State) -> Option<String> {
             config.hash.clone_from(&shown);
         });
         // Not what this person did is in question here.
-        rest.ghost = Default::default();
+        rest.ghost = Ghost::default();
+        rest.ghost.cause_may_be_gone = true;
         rest = settle(run, rest)?;
     }
     let done = rest.config.status.status.phase == Some(Phase::Completed);

@@ -56,6 +56,10 @@ pub(super) struct Ghost {
     corrections: u8,
     /// When the plan on display last changed by itself.
     revised: Option<i64>,
+    /// The failure policy under which the plan on display was made.
+    shown_goes_on: bool,
+    /// Something has happened since the last failure that may have ended its cause.
+    pub(super) cause_may_be_gone: bool,
     /// What the operator did that it must not.
     pub(super) violation: Option<&'static str>,
 }
@@ -97,6 +101,9 @@ impl Ghost {
                 self.grant(How::Hash, Some(hash), shown(status));
             }
         }
+        if before.goes_on != after.goes_on {
+            self.open.retain(|granted| !matches!(granted.how, How::Action | How::Bypass));
+        }
         if before.option != after.option {
             // What was approved was approved for the options of then.
             self.open.retain(|granted| granted.how == How::Advance);
@@ -115,7 +122,7 @@ impl Ghost {
             self.grant(How::Policy, None, BTreeSet::new());
         }
         // Options that are put back are those on display, and the action is Apply.
-        if !asked && before.option == after.option {
+        if !asked && before.option == after.option && before.goes_on == after.goes_on {
             return;
         }
         if status.approval.is_some() {
@@ -127,7 +134,8 @@ impl Ghost {
         }
         let was_readable = self.revised.is_none_or(|revised| clock - revised >= 60);
         let under_dry_run = status.planned_action == Some(crate::api::Action::DryRun);
-        if on_display.is_some() && under_dry_run && same_options && status.phase != Some(Phase::Ignored) {
+        let same_spec = same_options && self.shown_goes_on == after.goes_on;
+        if on_display.is_some() && under_dry_run && same_spec && status.phase != Some(Phase::Ignored) {
             if after.bypass {
                 self.put_back.extend(wanted_of(&shown(status)));
                 self.grant(How::Bypass, None, BTreeSet::new());
@@ -159,6 +167,7 @@ impl Ghost {
             // Another plan is on display: who approved the one before did not mean this one.
             self.open.retain(|granted| granted.digest.is_none() || granted.digest == after.plan_hash);
         }
+        self.shown_goes_on = before.goes_on;
         if old.plan_hash != after.plan_hash {
             let by_itself = old.plan_hash.is_some() && old.planned_generation == after.planned_generation;
             self.revised = by_itself.then_some(clock);
@@ -185,6 +194,9 @@ impl Ghost {
         };
         let found = self.open.iter().find(covers).cloned();
         match found {
+            Some(_) if how == How::Bypass && !wanted_of(&changes).is_subset(&self.put_back) => {
+                self.violation = Some("something is done without asking that was never on display");
+            }
             Some(granted) => {
                 // Whoever approved the plan in two ways has approved it once.
                 self.open.retain(|open| open.digest.as_ref().is_some_and(|digest| *digest != approval.plan_hash));

@@ -21,7 +21,7 @@ use super::guard::{Guard, disable};
 use super::observed::{Observed, World as Observation};
 use super::status::{Written, compose};
 use crate::api::{
-    ApprovalPolicy, FailurePolicy, Phase, Severity, VirtPlatformConfig, VirtPlatformConfigSpec,
+    ApprovalPolicy, FailurePolicy, Item, ItemState, Phase, Severity, VirtPlatformConfig, VirtPlatformConfigSpec,
     VirtPlatformConfigStatus as Status,
 };
 use ghost::Ghost;
@@ -33,7 +33,11 @@ enum Event {
     Set(Does),
     Choose,
     ChooseAndApply,
+    /// The action goes to Apply, and the failure policy changes with it.
+    ApplyOtherwise,
     ApproveShown,
+    /// A hash that no plan has.
+    ApproveOther,
     ClearHash,
     Replan,
     Delete,
@@ -74,6 +78,9 @@ enum Step {
     Happens(Event),
 }
 
+/// From one phase to another; the first is none.
+type PhaseStep = (Option<String>, String);
+
 /// A run: where it begins, what may happen, how often, and which guard is missing.
 #[derive(Clone)]
 struct Run {
@@ -84,7 +91,7 @@ struct Run {
     /// Caches may lag, answers may be lost.
     faults: bool,
     /// The steps from phase to phase that were seen.
-    seen: Arc<Mutex<BTreeSet<(Option<String>, String)>>>,
+    seen: Arc<Mutex<BTreeSet<PhaseStep>>>,
     /// What is known already of moments of rest.
     rests: calm::Rests,
 }
@@ -202,6 +209,21 @@ impl Run {
             self.seen.lock().unwrap().insert((phase(&state.config.status.status), to));
         }
         next.ghost.stored(&state.config, status, state.world.clock);
+        let before = &state.config.status.status.items;
+        let failed = |items: &[Item]| items.iter().filter(|item| item.state == ItemState::Failed).count();
+        let fails = failed(&status.items) > failed(before);
+        if look.world.machines == Machines::Paused && fails {
+            next.ghost.violation = Some("a pause is taken for a failure");
+        }
+        let has_failed = |phase| matches!(phase, Some(Phase::Failed | Phase::CompletedWithErrors));
+        let (was, is) = (has_failed(state.config.status.status.phase), has_failed(status.phase));
+        if was && !is && !state.ghost.cause_may_be_gone {
+            next.ghost.violation = Some("a failure is left although its cause remains");
+        }
+        if fails {
+            next.ghost.cause_may_be_gone =
+                !look.fresh || look.untouched != [true; 2] || look.world.input != state.world.input;
+        }
         next.behind = self.faults.then(|| state.config.clone());
         next.config.status = stored;
         next.config.stored_at = state.world.clock;
@@ -233,6 +255,12 @@ impl Run {
                 config.action = Does::Apply;
                 config.action_at = state.world.clock;
             }
+            Event::ApplyOtherwise => {
+                config.goes_on = !config.goes_on;
+                config.action = Does::Apply;
+                config.action_at = state.world.clock;
+            }
+            Event::ApproveOther => config.hash = Some("v1:0000".into()),
             Event::ApproveShown => config.hash = Some(config.status.status.plan_hash.clone()?),
             Event::ClearHash => config.hash = None,
             Event::Replan => config.replan += 1,
@@ -265,6 +293,7 @@ impl Run {
         if next.config == state.config && next.world == state.world {
             return None;
         }
+        next.ghost.cause_may_be_gone |= !matches!(event, Event::Become(_) | Event::Clock(_) | Event::Refuses);
         if next.config != state.config {
             let of_spec = !matches!(event, Event::Replan | Event::Delete);
             next.config.generation += i64::from(of_spec);

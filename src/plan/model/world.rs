@@ -104,6 +104,11 @@ impl Config {
         }
     }
 
+    /// Whether an execution is under way that has a limit of time.
+    pub(super) fn limits(&self) -> bool {
+        self.timeout && self.status.status.approval.is_some()
+    }
+
     pub(super) fn options(&self) -> Option<Value> {
         Some(json!(self.option))
     }
