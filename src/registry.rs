@@ -3,10 +3,13 @@
 use profile_sdk::Profile;
 
 /// Every profile, in the order in which they are advertised.
-pub static PROFILES: &[&dyn Profile] = &[load_aware_rebalancing::PROFILE];
+pub static PROFILES: Profiles = &[load_aware_rebalancing::PROFILE];
 
-/// The profile of that name.
+/// Profiles that an operator is run with.
+pub type Profiles = &'static [&'static dyn Profile];
+
+/// The profile of that name among `profiles`.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static dyn Profile> {
-    PROFILES.iter().copied().find(|profile| profile.about().name == name)
+pub fn find(profiles: Profiles, name: &str) -> Option<&'static dyn Profile> {
+    profiles.iter().copied().find(|profile| profile.about().name == name)
 }

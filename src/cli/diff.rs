@@ -52,7 +52,7 @@ pub(super) fn run(flags: DiffFlags, print: impl FnOnce(&str) -> Result<(), Strin
 
 /// The plan of that configuration, made now, and the digest of the published one.
 async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), String> {
-    let profile = registry::find(name).ok_or_else(|| {
+    let profile = registry::find(registry::PROFILES, name).ok_or_else(|| {
         let known: Vec<_> = registry::PROFILES.iter().map(|profile| profile.about().name).collect();
         format!("there is no profile {name}; this version has {}", known.join(", "))
     })?;

@@ -176,7 +176,8 @@ fn of_status(status: &Status) -> ClusterError {
         500 if WEBHOOK.iter().any(|text| status.message.contains(text)) => {
             ClusterError::Webhook { message: status.message.clone() }
         }
-        401 | 408 | 429 | 500.. => ClusterError::Transient { message: status.message.clone() },
+        // 410: what was asked for has expired, as a place in a list. It is asked for anew.
+        401 | 408 | 410 | 429 | 500.. => ClusterError::Transient { message: status.message.clone() },
         _ => refused(),
     }
 }
@@ -189,6 +190,8 @@ fn manager(message: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -217,6 +220,49 @@ mod tests {
         assert_eq!(refusal.to_string(), right);
     }
 
+    /// K4: what a retry helps, what it does not, and what is no error at all.
+    #[test]
+    fn k4_every_answer_is_of_one_class() {
+        let conflict = json!({"causes": [{"reason": "FieldManagerConflict", "message": "conflict with \"them\"", "field": ".spec"}]});
+        let uid = json!({"causes": [{"reason": "FieldValueInvalid", "message": "", "field": "metadata.uid"}]});
+        let namespace = json!({"kind": "namespaces", "name": "gone"});
+        for (code, reason, message, details, class) in [
+            (400, "BadRequest", "strict decoding error", json!(null), "refused"),
+            (401, "Unauthorized", "", json!(null), "again"),
+            (403, "Forbidden", "exceeded quota", json!(null), "refused"),
+            (404, "", "page not found", json!(null), "not served"),
+            (404, "NotFound", "", json!(null), "absent"),
+            (404, "NotFound", "", namespace, "absent"),
+            (405, "MethodNotAllowed", "", json!(null), "refused"),
+            (408, "", "", json!(null), "again"),
+            (409, "Conflict", "", json!(null), "moved"),
+            (409, "Conflict", "", conflict, "conflicts"),
+            (410, "Expired", "", json!(null), "again"),
+            (413, "RequestEntityTooLarge", "", json!(null), "refused"),
+            (422, "Invalid", "", json!(null), "refused"),
+            (422, "Invalid", "", uid, "moved"),
+            (429, "TooManyRequests", "", json!(null), "again"),
+            (500, "InternalError", "failed calling webhook \"w\"", json!(null), "webhook"),
+            (500, "", "etcdserver: request is too large", json!(null), "refused"),
+            (500, "InternalError", "", json!(null), "again"),
+            (503, "ServiceUnavailable", "", json!(null), "again"),
+            (504, "Timeout", "", json!(null), "again"),
+        ] {
+            let status = json!({"code": code, "reason": reason, "message": message, "details": details});
+            let status: Status = serde_json::from_value(status).unwrap();
+            let found = match of_status(&status) {
+                ClusterError::Transient { .. } => "again",
+                ClusterError::Webhook { .. } => "webhook",
+                ClusterError::Refused(_) => "refused",
+                ClusterError::NotFound { .. } => "absent",
+                ClusterError::NotServed => "not served",
+                ClusterError::Moved => "moved",
+                ClusterError::Conflicts(_) => "conflicts",
+            };
+            assert_eq!(found, class, "{code} {reason} {message}");
+        }
+    }
+
     #[test]
     fn refusals_without_a_reason_are_permanent_only_where_no_retry_helps() {
         let answer = |message: &str| {
@@ -227,7 +273,7 @@ mod tests {
         assert!(answer("etcdserver: request is too large"));
         assert!(answer("failed to create typed live object (a/b; v1, Kind=C): .spec.x: field not declared in schema"));
         assert!(!answer("etcdserver: leader changed"));
-        for code in [400, 404, 409, 429, 500, 503] {
+        for code in [400, 404, 409, 410, 429, 500, 503] {
             let message = "admission webhook \"h\" denied the request: map[password:hunter2]".to_owned();
             let denied = of_status(&Status { code, message, ..Status::default() });
             assert!(matches!(denied, ClusterError::Refused(_)), "{code}: {denied:?}");

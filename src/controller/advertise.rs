@@ -7,17 +7,21 @@ use profile_sdk::Profile;
 
 use crate::api::{self, Action, VirtPlatformConfig, VirtPlatformConfigSpec};
 use crate::cluster::{Cluster, ClusterError};
-use crate::registry;
+use crate::registry::Profiles;
 
-/// Creates the configuration of every advertised profile that has none; `exists` says which have. Existing ones are never
+/// Creates the configuration of every advertised one of `profiles` that has none; `exists` says which have. Existing ones are never
 /// touched.
 ///
 /// # Errors
 ///
 /// The first that the API server gave; the others were tried all the same.
-pub(super) async fn all(cluster: &Cluster, exists: impl Fn(&str) -> bool) -> Result<(), ClusterError> {
+pub(super) async fn all(
+    cluster: &Cluster,
+    profiles: Profiles,
+    exists: impl Fn(&str) -> bool,
+) -> Result<(), ClusterError> {
     let mut outcome = Ok(());
-    for profile in registry::PROFILES {
+    for profile in profiles {
         let about = profile.about();
         if !about.advertised || exists(about.name) {
             continue;

@@ -23,7 +23,7 @@ use crate::plan::health::Rollout;
 use crate::plan::item::PlanItem;
 use crate::plan::observed::{Wanted, World};
 use crate::plan::{Basis, Plan, check};
-use crate::registry;
+use crate::registry::{self, Profiles};
 use crate::rollout::Change;
 
 /// How long something that may pass by itself keeps a plan from being shown that says so.
@@ -74,7 +74,7 @@ pub(super) async fn world(
     causes: Causes,
     memory: &mut Memory,
 ) -> Result<World, GatherError> {
-    let Some(profile) = registry::find(config) else {
+    let Some(profile) = registry::find(ctx.profiles, config) else {
         memory.forget_plan();
         return Ok(World::Invalid(format!(
             "Profile {config} is not known to this version of the operator. Install a version that has it, or delete this object."
@@ -325,9 +325,9 @@ fn desired(draft: &Draft) -> Option<&Value> {
     }
 }
 
-/// The names of all CRDs that the registered profiles and `rollouts` depend on, with group and kind.
-pub(super) fn declared_crds(also: Kind) -> BTreeMap<String, (String, String)> {
-    let kinds = registry::PROFILES.iter().flat_map(|profile| profile.kinds().iter().map(|declared| declared.kind));
+/// The names of all CRDs that `profiles` depend on, and that of `also`, with group and kind.
+pub(super) fn declared_crds(profiles: Profiles, also: Kind) -> BTreeMap<String, (String, String)> {
+    let kinds = profiles.iter().flat_map(|profile| profile.kinds().iter().map(|declared| declared.kind));
     let kinds: BTreeSet<Kind> = kinds.chain([also]).collect();
     kinds.into_iter().map(|kind| (kind.crd_name(), (kind.group.to_owned(), kind.kind.to_owned()))).collect()
 }

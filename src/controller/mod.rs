@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::VirtPlatformConfig;
 use crate::cluster::Cluster;
+use crate::registry::Profiles;
 use crate::rollout::{MachineConfigPools, Rollouts};
 use memory::Memory;
 use triggers::Triggers;
@@ -51,6 +52,7 @@ struct Context {
     watches: Watches,
     rollouts: Arc<dyn Rollouts>,
     memories: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Memory>>>>,
+    profiles: Profiles,
     version: &'static str,
 }
 
@@ -73,10 +75,10 @@ impl Context {
     }
 }
 
-/// Runs the operator on the cluster of `client` until `stop` is cancelled. `version` is the one that plans name.
+/// Runs the operator with `profiles` on the cluster of `client` until `stop` is cancelled. `version` is the one that plans name.
 ///
 /// A cluster that does not answer, or lacks the CRD, is waited for: it is said once for each change of the reason.
-pub async fn run(client: Client, version: &'static str, stop: CancellationToken) {
+pub async fn run(client: Client, profiles: Profiles, version: &'static str, stop: CancellationToken) {
     let configs: Api<DeserializeGuard<VirtPlatformConfig>> = Api::all(client.clone());
     if stop.run_until_cancelled(start::wait_until_served(&client)).await.is_none() {
         return;
@@ -91,9 +93,10 @@ pub async fn run(client: Client, version: &'static str, stop: CancellationToken)
         triggers,
         rollouts,
         memories: Mutex::default(),
+        profiles,
         version,
     });
-    let crds = ctx.watches.follow_crds(gather::declared_crds(ctx.rollouts.watched()));
+    let crds = ctx.watches.follow_crds(gather::declared_crds(profiles, ctx.rollouts.watched()));
 
     // The events themselves are needed too: the controller tells of no deletion.
     let (store, writer) = reflector::store();
@@ -142,11 +145,12 @@ pub async fn run(client: Client, version: &'static str, stop: CancellationToken)
 async fn advertise_until_done(ctx: &Context, exists: impl Fn(&str) -> bool) {
     let mut said = String::new();
     loop {
-        let problem = match tokio::time::timeout(ADVERTISE_LIMIT, advertise::all(&ctx.cluster, &exists)).await {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "the API server does not answer".to_owned(),
-        };
+        let problem =
+            match tokio::time::timeout(ADVERTISE_LIMIT, advertise::all(&ctx.cluster, ctx.profiles, &exists)).await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "the API server does not answer".to_owned(),
+            };
         if problem != said {
             tracing::warn!(problem, "profiles can't be advertised yet");
             said = problem;

@@ -147,7 +147,7 @@ async fn look(
     } else {
         gather::world(ctx, &name, &wanted, &old, causes, memory).await?
     };
-    let declared_impact = declared_impact(&name);
+    let declared_impact = declared_impact(ctx, &name);
     let seen = Observed { wanted: &wanted, status: &old, world, version: ctx.version, declared_impact };
 
     let now = now();
@@ -238,8 +238,8 @@ fn rest(memory: &Memory) -> Next {
     Next::requeue(memory.due.map_or(RESYNC, |due| due.saturating_duration_since(now)))
 }
 
-fn declared_impact(profile: &str) -> Severity {
-    match registry::find(profile).map(|profile| profile.about().impact) {
+fn declared_impact(ctx: &Context, profile: &str) -> Severity {
+    match registry::find(ctx.profiles, profile).map(|profile| profile.about().impact) {
         Some(profile_sdk::Impact::High) => Severity::High,
         Some(profile_sdk::Impact::Medium) => Severity::Medium,
         Some(profile_sdk::Impact::Low | profile_sdk::Impact::Derived) | None => Severity::Low,

@@ -3,12 +3,15 @@
 //! Watches tell about everything of a kind; only what a configuration's plan touches or read, in a version that it has
 //! not seen, makes it dirty. So a busy cluster costs nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 
 use crate::cluster::Subject;
+
+/// As many events as can come between the answer to a request and its reader.
+const RECENT: usize = 64;
 
 /// What has happened since a configuration was last looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,6 +32,8 @@ impl Causes {
 /// The configurations, what they depend on, and which are dirty.
 pub(super) struct Triggers {
     state: Mutex<BTreeMap<String, Dependencies>>,
+    /// What was told last, whomever it concerns.
+    recent: Mutex<VecDeque<(Subject, Option<String>)>>,
     wake: UnboundedSender<()>,
 }
 
@@ -46,12 +51,33 @@ impl Triggers {
     /// No configurations yet. The receiver gets an item whenever one has become dirty.
     pub(super) fn new() -> (Self, UnboundedReceiver<()>) {
         let (wake, woken) = unbounded();
-        (Self { state: Mutex::default(), wake }, woken)
+        (Self { state: Mutex::default(), recent: Mutex::default(), wake }, woken)
     }
 
     /// `config` depends on `subject`, and has seen it in `version`.
     pub(super) fn seen(&self, config: &str, subject: Subject, version: Option<String>) {
-        self.state().entry(config.to_owned()).or_default().seen.insert(subject, version);
+        let overtaken = self.overtaken(&subject, version.as_deref());
+        let mut state = self.state();
+        let found = state.entry(config.to_owned()).or_default();
+        if let Some(newer) = overtaken {
+            found.told.insert(subject.clone(), newer);
+        }
+        found.seen.insert(subject, version);
+    }
+
+    /// What a watch has told of `subject` already, if that is newer than what was just read: the event came between the answer
+    /// and its reader, when nobody knew yet that the object matters.
+    fn overtaken(&self, subject: &Subject, read: Option<&str>) -> Option<Option<String>> {
+        let recent = lock(&self.recent);
+        let (_, told) = recent.iter().rev().find(|(known, _)| known == subject)?;
+        let number = |version: &str| version.parse::<u64>().ok();
+        let newer = match (told.as_deref(), read) {
+            (told, read) if told == read => false,
+            (Some(told), Some(read)) => number(told) > number(read),
+            (None, Some(_)) | (Some(_), None) => true,
+            (None, None) => false,
+        };
+        newer.then(|| told.clone())
     }
 
     /// `config` depends on nothing any more.
@@ -74,6 +100,13 @@ impl Triggers {
 
     /// `subject` is in `version` now, or gone.
     pub(super) fn changed(&self, subject: &Subject, version: Option<&str>) {
+        {
+            let mut recent = lock(&self.recent);
+            if recent.len() == RECENT {
+                recent.pop_front();
+            }
+            recent.push_back((subject.clone(), version.map(str::to_owned)));
+        }
         self.mark(|found| {
             let news = found.seen.get(subject).is_some_and(|seen| seen.as_deref() != version);
             if news {
@@ -123,8 +156,12 @@ impl Triggers {
     }
 
     fn state(&self) -> MutexGuard<'_, BTreeMap<String, Dependencies>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -155,6 +192,25 @@ mod tests {
         triggers.forget("a");
         triggers.may_have_changed("g", "K");
         assert!(!triggers.take("a").any());
+    }
+
+    /// Defect D33: an event that comes before anybody has noted that the object matters.
+    #[test]
+    fn an_event_that_overtakes_the_first_reading_is_no_less_news() {
+        for (told, read, dirty) in [
+            (Some("6"), Some("5"), true),
+            (Some("5"), Some("5"), false),
+            (Some("10"), Some("9"), true),
+            (Some("9"), Some("10"), false),
+            (None, Some("5"), true),
+            (Some("5"), None, true),
+            (None, None, false),
+        ] {
+            let (triggers, _woken) = Triggers::new();
+            triggers.changed(&subject("x"), told);
+            triggers.seen("a", subject("x"), read.map(str::to_owned));
+            assert_eq!(triggers.take("a").any(), dirty, "{told:?} {read:?}");
+        }
     }
 
     #[test]

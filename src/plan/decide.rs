@@ -89,7 +89,8 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
         Err(waiting) => {
             let (phase, reason, detail) = why_waiting(seen, plan);
             // The other phases say themselves how they are left.
-            let how = if phase == Phase::ReviewRequired { waiting.remedy() } else { "" };
+            let says = phase == Phase::ReviewRequired || waiting == Waiting::Thrashing;
+            let how = if says { waiting.remedy() } else { "" };
             publish(phase, reason, [detail, how.to_owned()].join(" ").trim().to_owned())
         }
     }
@@ -189,5 +190,7 @@ fn remembered_reason(status: &VirtPlatformConfigStatus) -> Option<&'static str> 
         .find(|reason| *reason == condition.reason)
 }
 
+#[cfg(test)]
+mod defects;
 #[cfg(test)]
 pub(super) mod tests;

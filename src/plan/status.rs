@@ -371,7 +371,8 @@ fn remember(status: &mut Status, entry: HistoryEntry) {
 /// Inputs that changed since the plan that is in force, for as long as that makes a difference.
 fn input_drift(seen: &Observed<'_>, status: &Status) -> Option<String> {
     let plan = planned(seen)?;
-    if plan.is_satisfied() || seen.status.plan_hash.is_none() || status.phase == Some(Phase::InProgress) {
+    let told = matches!(status.phase, Some(Phase::InProgress | Phase::Ignored));
+    if plan.is_satisfied() || seen.status.plan_hash.is_none() || told {
         return None;
     }
     if seen.status.plan_hash == status.plan_hash {

@@ -164,7 +164,8 @@ impl Fixture {
         let config = self.plane.client_config(USER, &[]).expect("a client configuration");
         let client = virt_advisor::cluster::client(config).expect("a client");
         let stop = CancellationToken::new();
-        let task = tokio::spawn(virt_advisor::controller::run(client, version, stop.clone()));
+        let profiles = virt_advisor::registry::PROFILES;
+        let task = tokio::spawn(virt_advisor::controller::run(client, profiles, version, stop.clone()));
         self.operator = Some(Operator { stop, task });
     }
 

@@ -97,7 +97,7 @@ fn wanted(action: Action, generation: i64) -> Wanted {
 pub(in crate::plan) struct World {
     pub(in crate::plan) status: Status,
     pub(in crate::plan) wanted: Wanted,
-    now: i64,
+    pub(in crate::plan) now: i64,
 }
 
 impl World {

@@ -11,8 +11,8 @@ use virt_advisor::cluster::Cluster;
 use virt_advisor::plan::item::PlanItem;
 
 use super::world::{World, config_map, draft, widget};
-use crate::faults::{self, status};
 use crate::releases::real_crds;
+use controlplane::faults::{self, status};
 
 fn blocked(item: &PlanItem, says: &str) {
     assert_eq!(item.operation, Operation::Blocked, "{}", item.message);
@@ -188,7 +188,8 @@ async fn w1_a_webhook_that_supports_no_dry_run_blocks_with_its_name() {
         refuses.then(|| status(400, "BadRequest", "admission webhook \"old.example.dev\" does not support dry run"))
     };
     let config = world.plane.client_config("tester", &["system:masters"]).unwrap();
-    world.cluster = Cluster::new(faults::client(config, Arc::new(rule)));
+    let client = virt_advisor::cluster::client(config).unwrap();
+    world.cluster = Cluster::new(faults::ruled(client, Arc::new(rule)));
     let plan = world.plan(&[draft("a", &widget(json!({"size": 1}))), draft("b", &config_map("c", json!({})))]).await;
     blocked(&plan.items[0], "webhook old.example.dev does not support dry runs");
     assert!(plan.items[0].message.contains("sideEffects None or NoneOnDryRun"), "{}", plan.items[0].message);

@@ -10,6 +10,7 @@ mod audit;
 mod binaries;
 mod certificates;
 mod error;
+pub mod faults;
 mod guard;
 mod install;
 mod plane;

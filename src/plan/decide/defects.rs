@@ -1,0 +1,309 @@
+//! Faults of other programs, each with the situation in which it showed.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::tests::{World, basis, item, writes_of};
+use super::*;
+use crate::api::{FailurePolicy, Input, Operation, TargetRef};
+use crate::plan::Basis;
+use crate::plan::item::Moved;
+
+fn plan(operations: [Operation; 2]) -> Plan {
+    Plan::new(basis(), vec![item("a", 0, operations[0]), item("b", 1, operations[1])])
+}
+
+const CREATE: [Operation; 2] = [Operation::Create, Operation::Create];
+const HALF: [Operation; 2] = [Operation::NoChange, Operation::Create];
+const DONE: [Operation; 2] = [Operation::NoChange, Operation::NoChange];
+
+/// The plan after somebody changed what was applied to item `index`.
+fn drifted(index: usize) -> Plan {
+    let mut operations = DONE;
+    operations[index] = Operation::Update;
+    let mut plan = plan(operations);
+    plan.items[index].moved = vec![Moved { path: "/spec".into(), text: "/spec is 2 instead of 1".into() }];
+    plan
+}
+
+fn input() -> Input {
+    Input { target: TargetRef::default(), path: "/x".into(), value: Some(json!(1)) }
+}
+
+/// Everything is done under Apply.
+fn completed() -> World {
+    let mut world = World::new(Action::Apply);
+    for operations in [CREATE, CREATE, HALF, HALF, DONE] {
+        world.look(plan(operations));
+    }
+    assert_eq!(world.phase(), Some(Phase::Completed));
+    world
+}
+
+fn condition(world: &World, name: &str) -> Option<String> {
+    let found = world.status.conditions.iter().find(|condition| condition.type_ == name);
+    found.map(|condition| condition.status.clone())
+}
+
+/// Another edit of the spec, as of waitTimeout.
+fn edit_something_else(world: &mut World) {
+    world.wanted.generation += 1;
+    world.wanted.spec_hash = "other".into();
+}
+
+#[test]
+fn d3_d5_d53_a_failure_of_the_last_item_counts_and_stays() {
+    let mut world = World::new(Action::Apply);
+    world.wanted.failure_policy = FailurePolicy::Continue;
+    for operations in [CREATE, CREATE, HALF, HALF] {
+        world.look(plan(operations));
+    }
+    let mut broken = plan(DONE);
+    broken.items[1].rollout = Rollout::Failed("broken".into());
+    world.look(broken);
+    assert_eq!(world.phase(), Some(Phase::CompletedWithErrors));
+    assert_eq!(condition(&world, "Completed").as_deref(), Some("False"));
+    let message = world.status.items[1].message.clone();
+    world.look(plan(DONE));
+    assert_eq!(world.phase(), Some(Phase::CompletedWithErrors), "the next look makes no success of it");
+    world.look(drifted(0));
+    assert_eq!(world.phase(), Some(Phase::CompletedWithErrors), "nor does the drift of an item that did not fail");
+    assert_eq!(world.status.items[1].message, message);
+}
+
+#[test]
+fn d18_d46_an_upgrade_that_waits_is_left_by_hand_and_hides_no_drift() {
+    let upgraded = || {
+        let mut world = completed();
+        world.status.operator_version = Some("v0".into());
+        world.look(plan(HALF));
+        assert_eq!(world.phase(), Some(Phase::CompletedWithUpgrade));
+        world
+    };
+    let mut by_hand = upgraded();
+    by_hand.look(plan(DONE));
+    assert_eq!(by_hand.phase(), Some(Phase::Completed));
+    assert_eq!(condition(&by_hand, "UpgradeAvailable").as_deref(), Some("False"));
+    assert_eq!(by_hand.status.operator_version.as_deref(), Some("v1"));
+    let mut changed = upgraded();
+    changed.look(drifted(0));
+    assert_eq!(changed.phase(), Some(Phase::Drifted));
+}
+
+#[test]
+fn d47_d48_no_other_edit_of_the_spec_is_an_approval() {
+    let with_input = |operations| Plan::new(Basis { inputs: vec![input()], ..basis() }, plan(operations).items);
+    let situations: [(&str, Plan, Option<&str>); 4] = [
+        ("options", plan(HALF), None),
+        ("drift", drifted(0), None),
+        ("an upgrade", plan(HALF), Some("v0")),
+        ("an input", with_input(HALF), None),
+    ];
+    for (name, waiting, version) in situations {
+        let mut world = completed();
+        world.status.operator_version = version.map(str::to_owned).or(world.status.operator_version);
+        world.look(waiting.clone());
+        assert_ne!(world.phase(), Some(Phase::Completed), "{name}");
+        for _ in 0..2 {
+            edit_something_else(&mut world);
+            world.look(waiting.clone());
+            assert_ne!(world.phase(), Some(Phase::InProgress), "{name}");
+            assert_eq!(world.status.approval, None, "{name}");
+        }
+    }
+}
+
+#[test]
+fn d8_a_second_wait_begins_anew() {
+    let mut world = completed();
+    world.now += 1_000_000;
+    world.wanted.wait_timeout = Some(Duration::from_secs(100));
+    let mut rolling = plan([Operation::NoChange, Operation::Update]);
+    rolling.items[0].rollout = Rollout::Waiting { text: "0 of 3".into(), paused: false };
+    world.look(rolling.clone());
+    world.wanted.approved_plan_hash = world.status.plan_hash.clone();
+    world.wanted.generation += 1;
+    for _ in 0..3 {
+        world.look(rolling.clone());
+        assert_eq!(world.phase(), Some(Phase::InProgress));
+    }
+}
+
+#[test]
+fn d45_options_that_change_during_the_execution_end_it_and_the_plan_is_that_of_the_new_ones() {
+    let mut world = World::new(Action::Apply);
+    world.look(plan(CREATE));
+    world.look(plan(CREATE));
+    world.wanted.options = Some(json!(1));
+    world.wanted.generation += 1;
+    let other = Plan::new(Basis { options: Some(json!(1)), ..basis() }, plan(HALF).items);
+    assert!(writes_of(&world.look(other)).is_empty());
+    assert_eq!((world.phase(), world.reason()), (Some(Phase::ReviewRequired), reason::OPTIONS_CHANGED));
+    assert_eq!(world.status.observed_generation, Some(world.wanted.generation));
+    assert_eq!(world.status.planned_generation, Some(world.wanted.generation));
+}
+
+#[test]
+fn d50_what_was_said_of_inputs_does_not_survive_ignore() {
+    let changed = || Plan::new(Basis { inputs: vec![input()], ..basis() }, plan(HALF).items);
+    let mut world = completed();
+    world.look(changed());
+    assert_eq!(condition(&world, "InputDependencyDrift").as_deref(), Some("True"));
+    world.edit(Action::Ignore);
+    world.look(changed());
+    assert_eq!(world.phase(), Some(Phase::Ignored));
+    assert_eq!(condition(&world, "InputDependencyDrift").as_deref(), Some("False"));
+    world.edit(Action::Apply);
+    world.wanted.approved_plan_hash = world.status.plan_hash.clone();
+    world.look(changed());
+    assert_eq!(world.phase(), Some(Phase::InProgress), "there is a way out");
+}
+
+#[test]
+fn d54_what_is_put_back_without_asking_has_an_end() {
+    let mut world = completed();
+    world.wanted.bypass = true;
+    edit_something_else(&mut world);
+    world.look(plan(DONE));
+    let round = |world: &mut World| {
+        let mut moved = drifted(0);
+        // What is planned is what was applied.
+        let applied = world.status.items[0].applied.clone().unwrap();
+        moved.items[0].expected = [("/spec".to_owned(), json!(1))].into();
+        let hash = crate::plan::digest::sha256(&moved.items[0].expected);
+        world.status.items[0].applied = Some(crate::api::Applied { hash, ..applied });
+        world.look(moved.clone());
+        if world.phase() == Some(Phase::InProgress) {
+            assert_eq!(writes_of(&world.look(moved)), ["a"]);
+            world.look(plan(DONE));
+            world.look(plan(DONE));
+        }
+        world.phase()
+    };
+    for _ in 0..3 {
+        assert_eq!(round(&mut world), Some(Phase::Completed));
+    }
+    assert_eq!(round(&mut world), Some(Phase::Drifted));
+    assert!(world.status.summary.as_ref().unwrap().text.contains("three times within the hour"));
+    world.now += 3600;
+    assert_eq!(round(&mut world), Some(Phase::Completed), "later it is no fight");
+}
+
+#[test]
+fn d31_memories_that_do_not_fit_make_no_drift_without_a_change() {
+    let mut world = completed();
+    let mut odd = plan(DONE);
+    odd.items[0].moved = vec![Moved { path: "/spec".into(), text: "/spec is 1".into() }];
+    world.look(odd);
+    assert_eq!(world.phase(), Some(Phase::Completed));
+}
+
+#[test]
+fn p15_an_edit_replaces_a_plan_that_waits_and_the_history_says_so() {
+    let mut world = World::new(Action::DryRun);
+    world.look(plan(CREATE));
+    let first = world.status.plan_hash.clone().unwrap();
+    edit_something_else(&mut world);
+    world.look(plan(HALF));
+    assert_eq!(world.phase(), Some(Phase::ReviewRequired));
+    let entry = &world.status.history[0];
+    assert_eq!((entry.outcome.as_str(), &entry.plan_hash, &entry.approved_by), ("Superseded", &first, &None));
+    world.look(plan(CREATE));
+    assert_eq!(world.status.history.len(), 1, "what moves by itself fills no history");
+}
+
+#[test]
+fn p18_an_approval_of_another_kind_of_digest_approves_nothing() {
+    let mut world = World::new(Action::Apply);
+    world.look(plan(CREATE));
+    let other = world.status.plan_hash.clone().unwrap().replace("v1:", "v2:");
+    world.status.plan_hash = Some(other.clone());
+    world.status.approval.as_mut().unwrap().plan_hash.clone_from(&other);
+    assert!(writes_of(&world.look(plan(CREATE))).is_empty());
+    assert_eq!(world.phase(), Some(Phase::ReviewRequired), "it is planned once more");
+    let rest = world.status.clone();
+    assert_eq!(world.decide(plan(CREATE)).1, Some(rest));
+    world.wanted.approved_plan_hash = Some(other);
+    world.wanted.generation += 1;
+    world.look(plan(CREATE));
+    assert_eq!(world.phase(), Some(Phase::ReviewRequired));
+}
+
+#[test]
+fn p2_p4_g3_a_plan_that_waits_moves_with_the_world_and_says_since_when() {
+    let mut world = World::new(Action::DryRun);
+    world.look(plan(CREATE));
+    let since = world.status.planned_at.clone();
+    world.now += 100;
+    world.look(plan(CREATE));
+    assert_eq!(world.status.planned_at, since, "the same plan is as old as it is");
+    world.look(plan(HALF));
+    assert_ne!(world.status.planned_at, since);
+    let digest = world.status.plan_hash.clone().unwrap();
+    assert!(digest.contains(&world.status.summary.as_ref().unwrap().plan), "summary and digest move together");
+    world.look(plan(DONE));
+    assert_eq!(world.phase(), Some(Phase::Completed), "done by hand: nothing is left to approve");
+}
+
+#[test]
+fn g2_every_phase_is_left_by_a_new_spec_and_by_asking_for_a_plan() {
+    let phases = [
+        Phase::ReviewRequired,
+        Phase::Completed,
+        Phase::CompletedWithErrors,
+        Phase::CompletedWithUpgrade,
+        Phase::Failed,
+        Phase::Drifted,
+        Phase::PrerequisiteFailed,
+        Phase::Ignored,
+    ];
+    for phase in phases {
+        for replan in [false, true] {
+            let mut world = completed();
+            world.status.phase = Some(phase);
+            world.status.items[1].state = ItemState::Failed;
+            if replan {
+                world.wanted.replan = Some("now".into());
+            } else {
+                edit_something_else(&mut world);
+            }
+            let fresh = plan(HALF);
+            world.look(fresh.clone());
+            assert_eq!(world.status.plan_hash, Some(fresh.digest), "{phase:?}, replan: {replan}");
+        }
+    }
+}
+
+#[test]
+fn m5_what_is_of_one_wave_is_written_in_one_go() {
+    let both = || Plan::new(basis(), vec![item("a", 0, Operation::Create), item("b", 0, Operation::Create)]);
+    let mut world = World::new(Action::Apply);
+    world.look(both());
+    assert_eq!(writes_of(&world.look(both())), ["a", "b"]);
+}
+
+/// Clocks that jump: no wait ends early or never, and nothing panics.
+#[test]
+fn a_clock_that_jumps_delays_and_breaks_nothing() {
+    let rolling = || {
+        let mut plan = plan(HALF);
+        plan.items[0].rollout = Rollout::Waiting { text: "0 of 3".into(), paused: false };
+        plan
+    };
+    for jump in [-1_000_000, 1_000_000] {
+        let mut world = World::new(Action::Apply);
+        world.now = 2_000_000;
+        world.wanted.wait_timeout = Some(Duration::from_secs(100));
+        world.look(plan(CREATE));
+        world.look(plan(CREATE));
+        world.now += jump;
+        world.look(rolling());
+        let phase = if jump < 0 { Phase::InProgress } else { Phase::Failed };
+        assert_eq!(world.phase(), Some(phase), "by {jump} s");
+        if jump < 0 {
+            world.look(plan(HALF));
+            assert_eq!(world.status.items[0].state, ItemState::Completed);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Faults between a client and its server, one at a time and at a place that is counted.
+//!
+//! The layer sits in the client: what it does to a request is what a proxy would do on the way, without a second process.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tower::{BoxError, Service};
+
+/// How long a delayed request waits.
+const DELAY: Duration = Duration::from_millis(300);
+
+/// What becomes of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The process is to be ended before the server sees it.
+    KillBefore,
+    /// The process is to be ended after the server acted, and before it hears of it.
+    KillAfter,
+    /// The connection is cut before the server sees it.
+    Cut,
+    /// The connection is cut after the server acted.
+    LoseAnswer,
+    /// The answer ends in the middle.
+    Truncate,
+    /// It waits for a while.
+    Delay,
+    /// No answer comes.
+    Hang,
+    /// The server answers with this code and reason, and does nothing.
+    Answer(u16, &'static str),
+}
+
+/// One fault, at one request of a client.
+pub struct Script {
+    fault: Fault,
+    at: usize,
+    count: AtomicUsize,
+    reached: Notify,
+}
+
+impl Script {
+    /// `fault` at the request number `at`, counted from 0.
+    #[must_use]
+    pub fn new(fault: Fault, at: usize) -> Arc<Self> {
+        Arc::new(Self { fault, at, count: AtomicUsize::new(0), reached: Notify::new() })
+    }
+
+    /// How many requests were made.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Returns when it is time to end the process.
+    pub async fn killed(&self) {
+        self.reached.notified().await;
+    }
+}
+
+/// From a request to the code and body that answer it; `None` lets the server answer.
+pub type Rule = Arc<dyn Fn(&Request<Body>) -> Option<(u16, Value)> + Send + Sync>;
+
+/// `client`, with requests that `rule` answers first.
+#[must_use]
+pub fn ruled(client: Client, rule: Rule) -> Client {
+    let answer = Arc::new(move |request: &Request<Body>| match rule(request) {
+        Some((code, body)) => Plan::Answer(code, body),
+        None => Plan::Pass,
+    });
+    faulty(client, answer)
+}
+
+/// `client`, until it meets the fault of `script`.
+#[must_use]
+pub fn scripted(client: Client, script: Arc<Script>) -> Client {
+    let plan = Arc::new(move |_: &Request<Body>| {
+        let number = script.count.fetch_add(1, Ordering::SeqCst);
+        if number != script.at {
+            return Plan::Pass;
+        }
+        match script.fault {
+            Fault::Answer(code, reason) => {
+                let (code, body) = status(code, reason, "a fault of the test");
+                Plan::Answer(code, body)
+            }
+            fault => Plan::Meet(fault, script.clone()),
+        }
+    });
+    faulty(client, plan)
+}
+
+/// A Status as the server writes it.
+#[must_use]
+pub fn status(code: u16, reason: &str, message: &str) -> (u16, Value) {
+    let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "reason": reason, "code": code});
+    (code, body)
+}
+
+enum Plan {
+    Pass,
+    Answer(u16, Value),
+    Meet(Fault, Arc<Script>),
+}
+
+fn faulty(client: Client, plan: Arc<dyn Fn(&Request<Body>) -> Plan + Send + Sync>) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    Client::new(Faulty { inner: client, plan }, namespace)
+}
+
+#[derive(Clone)]
+struct Faulty {
+    inner: Client,
+    plan: Arc<dyn Fn(&Request<Body>) -> Plan + Send + Sync>,
+}
+
+type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
+
+impl Service<Request<Body>> for Faulty {
+    type Response = Answer;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Answer, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let plan = (self.plan)(&request);
+        let inner = self.inner.clone();
+        // Sent only when it is polled: a request that meets its fault before the server does not reach it.
+        let answer = async move {
+            let answer = inner.send(request).await?;
+            Ok::<_, BoxError>(answer.map(|body| body.map_err(Into::into).boxed_unsync()))
+        };
+        Box::pin(async move {
+            match plan {
+                Plan::Pass => answer.await,
+                Plan::Answer(code, body) => Ok(answered(code, &body)),
+                Plan::Meet(fault, script) => meet(fault, &script, answer).await,
+            }
+        })
+    }
+}
+
+fn answered(code: u16, body: &Value) -> Answer {
+    let mut response = Response::builder().status(code).header("content-type", "application/json");
+    if code == 429 {
+        response = response.header("retry-after", "1");
+    }
+    let body = Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}).boxed_unsync();
+    response.body(body).expect("a code and a header are a response")
+}
+
+async fn meet(
+    fault: Fault,
+    script: &Script,
+    answer: impl Future<Output = Result<Answer, BoxError>>,
+) -> Result<Answer, BoxError> {
+    let cut = || BoxError::from("the connection was cut by the test");
+    match fault {
+        Fault::Cut => Err(cut()),
+        Fault::LoseAnswer => {
+            answer.await?;
+            Err(cut())
+        }
+        Fault::Truncate => {
+            let answer = answer.await?;
+            Ok(answer.map(|body| Halved { body, ended: false }.boxed_unsync()))
+        }
+        Fault::Delay => {
+            tokio::time::sleep(DELAY).await;
+            answer.await
+        }
+        Fault::KillAfter => {
+            let _ = answer.await;
+            script.reached.notify_one();
+            std::future::pending().await
+        }
+        Fault::KillBefore => {
+            script.reached.notify_one();
+            std::future::pending().await
+        }
+        Fault::Hang | Fault::Answer(..) => std::future::pending().await,
+    }
+}
+
+/// Half of the first part of a body, and then an error.
+struct Halved {
+    body: UnsyncBoxBody<Bytes, BoxError>,
+    ended: bool,
+}
+
+impl http_body::Body for Halved {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, BoxError>>> {
+        if self.ended {
+            return Poll::Ready(Some(Err("the connection was cut by the test".into())));
+        }
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        self.ended = true;
+        let half = |bytes: Bytes| bytes.slice(..bytes.len() / 2);
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(half))))
+    }
+}
