@@ -190,6 +190,9 @@ impl Look<'_> {
         for ((draft, item), (definition, rollouts)) in drafts.iter().zip(items).zip(circumstances) {
             let mut known =
                 Previewed { followed: item.followed.clone(), definition, rollouts, draft: draft.clone(), item };
+            if let Some(item) = self.status.items.iter().find(|item| item.name == draft.name) {
+                known.item.since = memory.since(item, &known.item);
+            }
             self.add_rollout(&mut known).await?;
             previewed.insert(draft.name.clone(), known);
         }

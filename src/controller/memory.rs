@@ -9,8 +9,10 @@ use profile_sdk::Draft;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::api::{Input, VirtPlatformConfigStatus};
+use crate::api::{Input, Item, VirtPlatformConfigStatus};
+use crate::plan::Plan;
 use crate::plan::item::PlanItem;
+use crate::plan::moved::{self, Glimpse};
 
 /// First and longest pause after an error; it doubles in between.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -29,6 +31,8 @@ pub(super) struct Memory {
     pub(super) drafted: Option<Drafted>,
     /// The items as they were planned last, by name.
     pub(super) items: BTreeMap<String, Previewed>,
+    /// Of the items that the status shows: their hash, and the fields that they were made from.
+    pub(super) shown: BTreeMap<String, (String, BTreeMap<String, Glimpse>)>,
     /// When to look without an event.
     pub(super) due: Option<Instant>,
     /// Since when an item can't be planned for a reason that may pass by itself.
@@ -81,6 +85,25 @@ impl Memory {
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.errors.min(10));
         self.errors += 1;
         spread(doubled.min(LONGEST_PAUSE), name, self.errors)
+    }
+
+    /// `items` are what the status shows now, as far as they are in `plan`.
+    pub(super) fn show(&mut self, items: &[Item], plan: &Plan) {
+        for fresh in &plan.items {
+            if items.iter().any(|item| item.name == fresh.name && item.item_hash == fresh.hash) {
+                self.shown.insert(fresh.name.clone(), (fresh.hash.clone(), fresh.glimpses.clone()));
+            }
+        }
+    }
+
+    /// What has moved of `fresh` since it was shown as `item`.
+    pub(super) fn since(&self, item: &Item, fresh: &PlanItem) -> Vec<String> {
+        match self.shown.get(&fresh.name) {
+            Some((hash, before)) if *hash == item.item_hash && *hash != fresh.hash => {
+                moved::between(before, &fresh.glimpses)
+            }
+            Some(_) | None => Vec::new(),
+        }
     }
 
     /// A look ended without an error.

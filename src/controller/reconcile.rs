@@ -164,7 +164,11 @@ async fn look(
     let blocked = matches!(&seen.world, World::Planned(plan) if plan.blocked().next().is_some());
     let pause = when(&decision, wanted.bypass, now, &name);
     memory.due = Some(Instant::now() + if blocked { pause.min(BLOCKED) } else { pause });
+    let items = new.items.clone();
     report(ctx, config, &old, new, memory, now).await?;
+    if let World::Planned(plan) = &seen.world {
+        memory.show(&items, plan);
+    }
     Ok(outcome?)
 }
 

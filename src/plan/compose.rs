@@ -147,6 +147,9 @@ fn applied(
         hash: digest::sha256(&review),
         applied: live.filter(|_| !changes).and_then(|live| applied_view(live, &owned, lens)),
         moved: moved.unwrap_or_default(),
+        glimpses: live
+            .map(|live| moved::glimpses(live, &owned, lens.hides_paths, &change.redactor))
+            .unwrap_or_default(),
         expected: view(&change.after).unwrap_or_default(),
         owned,
         target,
@@ -312,6 +315,8 @@ fn blank(draft: &Draft) -> PlanItem {
         hash: String::new(),
         applied: None,
         moved: Vec::new(),
+        glimpses: BTreeMap::new(),
+        since: Vec::new(),
         followed: None,
         rollout: waiting("blocked"),
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::digest;
 use super::fields::FieldPath;
 use super::health::Rollout;
+use super::moved::Glimpse;
 use crate::api::{Applied, Conflict, Operation, Severity, TargetRef};
 
 /// What is known of a draft on this cluster.
@@ -140,6 +141,10 @@ pub struct PlanItem {
     pub applied: Option<Applied>,
     /// What somebody changed of what we had applied.
     pub moved: Vec<Moved>,
+    /// Our fields of the object as it is, to tell later what has moved.
+    pub glimpses: BTreeMap<String, Glimpse>,
+    /// What has moved since the plan that is shown was made, as far as this process knows: a sentence for each field.
+    pub since: Vec<String>,
     /// Name, labels and spec of the object as it is, with what others put into it, or as it would be if it does not exist: where
     /// a rollout is followed.
     pub followed: Option<Value>,

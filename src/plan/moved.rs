@@ -1,6 +1,6 @@
 //! What somebody changed of what we had applied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -9,10 +9,13 @@ use super::fields::{self, FieldPath};
 use super::item::Moved;
 use super::quantity::canonical;
 use super::redact::Redactor;
+use super::wire::cut_text;
 use crate::api::Applied;
 
 /// As many paths as are remembered of one object.
 const PATH_LIMIT: usize = 1000;
+/// As much of a value as is told of a change.
+const GLIMPSE_LIMIT: usize = 120;
 
 /// How values are compared: amounts in one spelling, and of a map that is wanted empty only that it is there, since what
 /// others put into it is theirs.
@@ -66,6 +69,70 @@ pub(super) fn without_paths(applied: &mut Applied) {
         applied.paths.clear();
         applied.hash.truncate(32);
     }
+}
+
+/// A field of ours as it was when a plan was made: its value as it may be shown, and who wrote it last.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Glimpse {
+    /// The value, as JSON; empty if there is none.
+    pub value: String,
+    /// The field manager, if the object knows.
+    pub manager: String,
+    /// When, in the form of the API server.
+    pub time: String,
+}
+
+impl Glimpse {
+    fn by(&self) -> String {
+        match (self.manager.as_str(), self.time.as_str()) {
+            ("", _) => "the API server does not record by whom".to_owned(),
+            (manager, "") => format!("changed by {manager}"),
+            (manager, time) => format!("changed by {manager} at {time}"),
+        }
+    }
+
+    fn shown(&self) -> &str {
+        if self.value.is_empty() { "absent" } else { &self.value }
+    }
+}
+
+/// The fields `owned` of `live`, by pointer.
+pub(super) fn glimpses(
+    live: &Value,
+    owned: &[FieldPath],
+    hides_paths: bool,
+    redactor: &Redactor,
+) -> BTreeMap<String, Glimpse> {
+    let shown = redactor.show(live);
+    let owners = fields::Owners::of(live);
+    let glimpse = |path: &FieldPath| {
+        let pointer = if hides_paths { path.pointer_without_values(live) } else { path.pointer(live) };
+        let value = path.resolve(&shown).map(|value| cut_text(&value.to_string(), GLIMPSE_LIMIT));
+        let (manager, time) = owners.last_of(path).unwrap_or_default();
+        let (manager, time) = (manager.to_owned(), time.to_owned());
+        (pointer, Glimpse { value: value.unwrap_or_default(), manager, time })
+    };
+    owned.iter().take(PATH_LIMIT).map(glimpse).collect()
+}
+
+/// What differs between two plans' views of an object, a sentence for each field.
+#[must_use]
+pub fn between(before: &BTreeMap<String, Glimpse>, after: &BTreeMap<String, Glimpse>) -> Vec<String> {
+    let nothing = Glimpse::default();
+    let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let pairs = paths.into_iter().map(|path| (path, before.get(path), after.get(path)));
+    pairs
+        .map(|(path, from, to)| (path, from.unwrap_or(&nothing), to.unwrap_or(&nothing)))
+        .filter(|(_, from, to)| from.value != to.value)
+        .map(|(path, from, to)| format!("{path} from {} to {}, {}", from.shown(), to.shown(), to.by()))
+        .collect()
+}
+
+/// What was written after `since` by others than `manager` and those named after it, where nothing is known of before: a sentence for each field.
+#[must_use]
+pub fn later_than(since: &str, manager: &str, fields: &BTreeMap<String, Glimpse>) -> Vec<String> {
+    let later = fields.iter().filter(|(_, field)| field.time.as_str() >= since && !field.manager.starts_with(manager));
+    later.map(|(path, field)| format!("{path} is {}, {}", field.shown(), field.by())).collect()
 }
 
 /// What differs in `live` from what `applied` remembers. `owned` are the fields that an apply owns now, `result` is what it

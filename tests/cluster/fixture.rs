@@ -161,8 +161,16 @@ impl Fixture {
     }
 
     pub fn start_version(&mut self, version: &'static str) {
+        self.start_with(self.client(), version);
+    }
+
+    /// A client as the operator has it.
+    pub fn client(&self) -> Client {
         let config = self.plane.client_config(USER, &[]).expect("a client configuration");
-        let client = virt_advisor::cluster::client(config).expect("a client");
+        virt_advisor::cluster::client(config).expect("a client")
+    }
+
+    pub fn start_with(&mut self, client: Client, version: &'static str) {
         let stop = CancellationToken::new();
         let profiles = virt_advisor::registry::PROFILES;
         let task = tokio::spawn(virt_advisor::controller::run(client, profiles, version, stop.clone()));

@@ -8,6 +8,7 @@ mod cli;
 mod crash;
 mod execution;
 mod fixture;
+mod misuse;
 mod outage;
 mod plans;
 mod prerequisites;

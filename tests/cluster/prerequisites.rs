@@ -96,6 +96,15 @@ async fn the_limits_of_hyper_converged_are_an_input_of_the_plan() {
 
     // A status update of HyperConverged concerns nobody.
     fixture.edit(&hco, json!({"metadata": {"annotations": {"unrelated": "1"}}}), "somebody").await;
+    fixture.rest().await;
+
+    // Defect D20: what somebody does to the limits of the descheduler itself is drift, and no change of an input.
+    let target = crate::fixture::descheduler(json!({}));
+    fixture.edit(&target, json!({"spec": {"evictionLimits": {"total": 50}}}), "somebody").await;
+    let drifted = fixture.wait_for(Phase::Drifted).await;
+    assert!(drifted.summary.as_ref().unwrap().text.contains("/spec/evictionLimits/total is 50"), "{drifted:#?}");
+    let input = drifted.conditions.iter().find(|condition| condition.type_ == "InputDependencyDrift");
+    assert!(input.is_none_or(|condition| condition.status == "False"));
     fixture.finish().await;
 }
 

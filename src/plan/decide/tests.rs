@@ -60,6 +60,8 @@ pub(in crate::plan) fn item(name: &str, wave: u32, operation: Operation) -> Plan
         hash: format!("{name}-{operation:?}"),
         applied: (operation == Operation::NoChange).then_some(applied),
         moved: Vec::new(),
+        glimpses: BTreeMap::new(),
+        since: Vec::new(),
         followed: None,
         rollout: Rollout::Done("in effect".into()),
     }
