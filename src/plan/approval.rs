@@ -110,17 +110,17 @@ fn rule(
     let same_spec = !stops(Guard::SpecChanged, planned.is_none_or(|planned| planned.hash != wanted.spec_hash));
     let waited = status.phase != Some(Phase::Ignored) && status.planned_action == Some(Action::DryRun);
     let toggled = !stops(Guard::NotShownUnderDryRun, !waited) && same_spec;
-    if wanted.bypass {
-        return bypass(wanted, status, plan, version, toggled, now);
-    }
-    if unseen || !toggled {
-        return Err(Waiting::NotApproved);
-    }
     let revised = planned.and_then(|planned| planned.revised_at.as_ref()).map(|time| time.0);
     // It was on display from when the server had stored it, which may be a while after it was decided.
     let revised = revised.map(|decided| wanted.shown_at.map_or(decided, |shown| shown.max(decided)));
     let fresh = !settled_before(revised, wanted.action_edit.as_ref());
-    if stops(Guard::TooFresh, fresh) { Err(Waiting::TooSoon) } else { Ok(ApprovedBy::Action) }
+    let fresh = stops(Guard::TooFresh, fresh);
+    match (unseen || !toggled, fresh) {
+        (false, false) => Ok(ApprovedBy::Action),
+        _ if wanted.bypass => bypass(wanted, status, plan, version, toggled, now),
+        (true, _) => Err(Waiting::NotApproved),
+        (false, true) => Err(Waiting::TooSoon),
+    }
 }
 
 /// Whether the hash in spec is this plan's, and was set after the plan was shown.

@@ -139,7 +139,8 @@ impl Ghost {
             if after.bypass {
                 self.put_back.extend(wanted_of(&shown(status)));
                 self.grant(How::Bypass, None, BTreeSet::new());
-            } else if was_readable {
+            }
+            if was_readable {
                 self.grant(How::Action, on_display, shown(status));
             }
         }
