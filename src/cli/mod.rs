@@ -85,7 +85,7 @@ async fn run(flags: RunFlags) -> Result<(), String> {
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone())?;
     tracing::info!(version = VERSION, "the operator starts");
-    controller::run(client, registry::PROFILES, VERSION, stop).await;
+    controller::run(client, controller::Settings::new(VERSION), stop).await;
     Ok(())
 }
 

@@ -39,6 +39,9 @@ fn rules() -> Vec<Value> {
     for found in rollout::ROLLOUT_KINDS.iter().chain(profiles) {
         declared.entry((found.kind.group, found.kind.plural)).or_default().push(found);
     }
+    for asked in rollout::ASKED_KINDS {
+        rules.push(rule(asked.group, asked.plural, &["list"], &[]));
+    }
     for ((group, plural), uses) in declared {
         if (group, plural) != CRDS {
             rules.push(rule(group, plural, &["list", "watch"], &[]));

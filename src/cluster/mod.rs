@@ -27,6 +27,9 @@ use serde_json::Value;
 
 use kinds::KindCache;
 
+/// Objects in one page of a list.
+const PAGE: u32 = 500;
+
 /// The cluster that this process is connected to.
 pub struct Cluster {
     client: Client,
@@ -73,6 +76,34 @@ impl Cluster {
         match answer.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => Ok(items),
             _ => Ok(Vec::new()),
+        }
+    }
+
+    /// All objects of a kind that `field_selector` selects, or their metadata, in pages.
+    ///
+    /// # Errors
+    ///
+    /// If the server did not answer.
+    pub async fn list_selected(
+        &self,
+        kind: &Served,
+        field_selector: Option<&str>,
+        metadata_only: bool,
+    ) -> Result<Vec<Value>, ClusterError> {
+        let mut found = Vec::new();
+        let mut params = ListParams::default().limit(PAGE);
+        params.field_selector = field_selector.map(str::to_owned);
+        loop {
+            let request = Request::new(kind.path(None));
+            let request = if metadata_only { request.list_metadata(&params) } else { request.list(&params) };
+            let mut answer = self.request(request).await?;
+            if let Some(Value::Array(items)) = answer.get_mut("items").map(Value::take) {
+                found.extend(items);
+            }
+            match answer.pointer("/metadata/continue").and_then(Value::as_str) {
+                Some(token) if !token.is_empty() => params.continue_token = Some(token.to_owned()),
+                Some(_) | None => return Ok(found),
+            }
         }
     }
 

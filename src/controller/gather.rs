@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Context;
-use super::memory::{Drafted, Memory, Previewed};
-use super::progress::{change, only_rollouts, standing};
+use super::memory::{Drafted, Memory, Previewed, Slow};
+use super::progress::{change, explained, only_rollouts, standing};
 use super::triggers::Causes;
 use super::watches::{NotListed, crd_subject};
 use crate::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
@@ -193,7 +193,7 @@ impl Look<'_> {
             if let Some(item) = self.status.items.iter().find(|item| item.name == draft.name) {
                 known.item.since = memory.since(item, &known.item);
             }
-            self.add_rollout(&mut known).await?;
+            self.add_rollout(&mut known, &mut memory.slow).await?;
             previewed.insert(draft.name.clone(), known);
         }
         memory.items = previewed;
@@ -300,7 +300,7 @@ impl Look<'_> {
         standing(self.ctx, object, change).await
     }
 
-    async fn add_rollout(&self, known: &mut Previewed) -> Result<(), GatherError> {
+    async fn add_rollout(&self, known: &mut Previewed, slow: &mut BTreeMap<String, Slow>) -> Result<(), GatherError> {
         let item = self.status.items.iter().find(|item| item.name == known.item.name);
         if let (Body::Remove(_), Some(item)) = (&known.draft.body, item) {
             if item.state == ItemState::InProgress && self.ctx.rollouts.concern(&known.item.target) {
@@ -312,7 +312,11 @@ impl Look<'_> {
         }
         if let Some(object) = &known.followed {
             known.item.rollout = match known.item.uid {
-                Some(_) => self.confirmed(item, object).await?,
+                Some(_) => {
+                    let rollout = self.confirmed(item, object).await?;
+                    let under_way = item.is_some_and(|item| item.state == ItemState::InProgress);
+                    if under_way { explained(self.ctx, slow, &known.item.name, object, rollout).await } else { rollout }
+                }
                 None => Rollout::Waiting { text: "does not exist yet".to_owned(), paused: false },
             };
         }

@@ -37,9 +37,23 @@ pub(super) struct Memory {
     pub(super) due: Option<Instant>,
     /// Since when an item can't be planned for a reason that may pass by itself.
     pub(super) passing_since: Option<Instant>,
+    /// Items under way that have come no further, by name.
+    pub(super) slow: BTreeMap<String, Slow>,
     /// When progress was written last.
     pub(super) progress_at: Option<Timestamp>,
     errors: u32,
+}
+
+/// An item that has come no further.
+pub(super) struct Slow {
+    /// What was said of it.
+    pub(super) text: String,
+    /// Since when.
+    pub(super) since: Instant,
+    /// When it was asked what holds it up.
+    pub(super) asked: Option<Instant>,
+    /// What was found.
+    pub(super) found: String,
 }
 
 /// The part of a configuration that, unchanged, needs no look.

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::VirtPlatformConfig;
 use crate::cluster::Cluster;
-use crate::registry::Profiles;
+use crate::registry::{self, Profiles};
 use crate::rollout::{MachineConfigPools, Rollouts};
 use memory::Memory;
 use triggers::Triggers;
@@ -54,6 +54,7 @@ struct Context {
     memories: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Memory>>>>,
     profiles: Profiles,
     version: &'static str,
+    patience: Duration,
 }
 
 impl Context {
@@ -75,10 +76,30 @@ impl Context {
     }
 }
 
-/// Runs the operator with `profiles` on the cluster of `client` until `stop` is cancelled. `version` is the one that plans name.
+/// What an operator is run with.
+#[derive(Clone, Copy)]
+pub struct Settings {
+    /// The profiles that it knows.
+    pub profiles: Profiles,
+    /// The version that plans name.
+    pub version: &'static str,
+    /// How long a rollout may come no further before it is found out what holds it up.
+    pub patience: Duration,
+}
+
+impl Settings {
+    /// The registered profiles, and time for a machine to be drained and to reboot.
+    #[must_use]
+    pub fn new(version: &'static str) -> Self {
+        Self { profiles: registry::PROFILES, version, patience: Duration::from_secs(600) }
+    }
+}
+
+/// Runs the operator on the cluster of `client` until `stop` is cancelled.
 ///
 /// A cluster that does not answer, or lacks the CRD, is waited for: it is said once for each change of the reason.
-pub async fn run(client: Client, profiles: Profiles, version: &'static str, stop: CancellationToken) {
+pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
+    let Settings { profiles, version, patience } = settings;
     let configs: Api<DeserializeGuard<VirtPlatformConfig>> = Api::all(client.clone());
     if stop.run_until_cancelled(start::wait_until_served(&client)).await.is_none() {
         return;
@@ -95,6 +116,7 @@ pub async fn run(client: Client, profiles: Profiles, version: &'static str, stop
         memories: Mutex::default(),
         profiles,
         version,
+        patience,
     });
     let crds = ctx.watches.follow_crds(gather::declared_crds(profiles, ctx.rollouts.watched()));
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::Context;
 use super::gather::{GatherError, resolve};
-use super::memory::Memory;
+use super::memory::{Memory, Slow};
 use crate::api::{Item, ItemState, Operation, VirtPlatformConfigStatus};
 use crate::plan::health::Rollout;
 use crate::rollout::{Change, Standing};
@@ -15,7 +16,7 @@ use crate::rollout::{Change, Standing};
 pub(super) async fn only_rollouts(
     ctx: &Context,
     status: &VirtPlatformConfigStatus,
-    memory: &Memory,
+    memory: &mut Memory,
 ) -> Result<Option<BTreeMap<String, Rollout>>, GatherError> {
     let mut rollouts = BTreeMap::new();
     let under_way = status.items.iter().filter(|item| item.state == ItemState::InProgress);
@@ -27,11 +28,56 @@ pub(super) async fn only_rollouts(
             return Ok(None);
         };
         match standing(ctx, object, change(Some(item))).await? {
-            rollout @ Rollout::Waiting { .. } => rollouts.insert(item.name.clone(), rollout),
+            rollout @ Rollout::Waiting { .. } => {
+                let (object, slow) = (object.clone(), &mut memory.slow);
+                rollouts.insert(item.name.clone(), explained(ctx, slow, &item.name, &object, rollout).await)
+            }
             Rollout::Done(_) | Rollout::Failed(_) => return Ok(None),
         };
     }
     Ok((!rollouts.is_empty()).then_some(rollouts))
+}
+
+/// `rollout` with what holds it up, if it has come no further for a while. That is found out at most once in that while.
+pub(super) async fn explained(
+    ctx: &Context,
+    slow: &mut BTreeMap<String, Slow>,
+    item: &str,
+    object: &Value,
+    rollout: Rollout,
+) -> Rollout {
+    let Rollout::Waiting { text, paused: false } = &rollout else {
+        slow.remove(item);
+        return rollout;
+    };
+    let now = Instant::now();
+    let fresh = || Slow { text: text.clone(), since: now, asked: None, found: String::new() };
+    let entry = slow.entry(item.to_owned()).or_insert_with(fresh);
+    if entry.text != *text {
+        *entry = fresh();
+    }
+    let waited = entry.asked.unwrap_or(entry.since).elapsed();
+    if waited >= ctx.patience {
+        entry.asked = Some(now);
+        entry.found = holdups(ctx, object).await.join("; ");
+    }
+    if entry.found.is_empty() {
+        return rollout;
+    }
+    Rollout::Waiting { text: format!("{text}; {}", entry.found), paused: false }
+}
+
+/// What holds `object` up. What can't be found out is not said.
+async fn holdups(ctx: &Context, object: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for question in ctx.rollouts.questions(object) {
+        let Ok(Some(served)) = resolve(ctx, &question.kind).await else { continue };
+        match ctx.cluster.list_selected(&served, question.field_selector, question.metadata_only).await {
+            Ok(objects) => found.extend(ctx.rollouts.holdup(object, &question, &objects)),
+            Err(error) => tracing::debug!(kind = question.kind.kind, %error, "what holds a rollout up is not known"),
+        }
+    }
+    found
 }
 
 /// How far `object` is, reading what must be read for it.

@@ -163,7 +163,14 @@ async fn look(
     let new = status::compose(&seen, &decision, &written, now).unwrap_or_else(|| old.clone());
     let blocked = matches!(&seen.world, World::Planned(plan) if plan.blocked().next().is_some());
     let pause = when(&decision, wanted.bypass, now, &name);
-    memory.due = Some(Instant::now() + if blocked { pause.min(BLOCKED) } else { pause });
+    let mut pause = if blocked { pause.min(BLOCKED) } else { pause };
+    if decision.is_execution() && !memory.slow.is_empty() {
+        // No event tells that nothing happens.
+        pause = pause.min(ctx.patience);
+    } else {
+        memory.slow.clear();
+    }
+    memory.due = Some(Instant::now() + pause);
     let items = new.items.clone();
     report(ctx, config, &old, new, memory, now).await?;
     if let World::Planned(plan) = &seen.world {

@@ -25,6 +25,14 @@ pub enum Decision {
     Fail(Failure),
 }
 
+impl Decision {
+    /// Whether an execution is under way.
+    #[must_use]
+    pub fn is_execution(&self) -> bool {
+        matches!(self, Self::Execute(_))
+    }
+}
+
 /// A plan to show, and where it leaves the configuration.
 #[derive(Debug, PartialEq)]
 pub struct Publication {

@@ -80,6 +80,22 @@ fn other_config(pool: &Pool) -> Option<&String> {
     pool.sources.iter().find(|source| source.starts_with(&prefix))
 }
 
+/// Whether the controllers have accepted `object` as it is now; else what they say.
+pub(super) fn accepted(object: &Value) -> Result<(), String> {
+    let number = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or_default();
+    if number("/status/observedGeneration") < number("/metadata/generation") {
+        return Err("its last change is not looked at yet".to_owned());
+    }
+    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    // The newest is the last.
+    match conditions.into_iter().flatten().rfind(|entry| text(entry, "type") == "Accepted") {
+        Some(entry) if text(entry, "status") == "True" => Ok(()),
+        Some(entry) => Err(text(entry, "message")),
+        None => Err("it is not looked at yet".to_owned()),
+    }
+}
+
 /// The first field that the controllers will not accept.
 fn refused(object: &Value) -> Option<String> {
     let kubelet = object.pointer("/spec/kubeletConfig");

@@ -4,6 +4,7 @@
 
 mod contents;
 mod foresight;
+mod holdup;
 mod kubelet;
 mod pool;
 mod pools;
@@ -31,6 +32,22 @@ pub const ROLLOUT_KINDS: &[Declared] = &[
     Declared { kind: POOL, access: Access::Read, name: None },
     Declared { kind: MACHINE_CONFIG, access: Access::Read, name: None },
 ];
+
+const NODE: Kind = Kind { group: "", versions: &["v1"], kind: "Node", plural: "nodes" };
+
+/// What is listed to find out what holds a rollout up.
+pub const ASKED_KINDS: &[Kind] = &[NODE, KUBELET_CONFIG];
+
+/// Where to look for what holds a rollout up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question {
+    /// Objects of this kind.
+    pub kind: Kind,
+    /// Only those that this selects.
+    pub field_selector: Option<&'static str>,
+    /// Whether their metadata is enough.
+    pub metadata_only: bool,
+}
 
 /// How far a written object is.
 #[derive(Debug, PartialEq)]
@@ -106,6 +123,12 @@ pub trait Rollouts: Send + Sync {
 
     /// Learns what `read`, one of the objects that [`Standing::Unread`] named, says of `object`.
     fn learn(&self, object: &Value, name: &str, read: &Value);
+
+    /// Where to look if `object` has come no further for a while; nowhere if that is no question.
+    fn questions(&self, object: &Value) -> Vec<Question>;
+
+    /// What `found`, all objects that `question` asks for, hold of `object` up: a sentence with the remedy.
+    fn holdup(&self, object: &Value, question: &Question, found: &[Value]) -> Option<String>;
 
     /// A text that changes whenever something changes that matters for `object`: for its plan, and while it is rolled
     /// out also for its progress.

@@ -12,6 +12,7 @@ pub(super) struct Pool {
     pub(super) name: String,
     labels: BTreeMap<String, String>,
     selector: Option<Selector>,
+    machines_selector: Option<Selector>,
     pub(super) paused: bool,
     pub(super) generation: i64,
     pub(super) observed_generation: i64,
@@ -40,6 +41,7 @@ impl Pool {
             name: text("/metadata/name"),
             labels: labels(object),
             selector: selector(object, "/spec/machineConfigSelector"),
+            machines_selector: selector(object, "/spec/nodeSelector"),
             paused: object.pointer("/spec/paused").and_then(Value::as_bool).unwrap_or_default(),
             generation: number("/metadata/generation"),
             observed_generation: number("/status/observedGeneration"),
@@ -65,6 +67,11 @@ impl Pool {
     /// Whether `object`, by its own selector at `path`, is meant for this pool.
     pub(super) fn is_selected_by(&self, object: &Value, path: &str) -> bool {
         selector(object, path).is_some_and(|selector| selector.matches(&self.labels))
+    }
+
+    /// Whether the Node `machine` is one of the pool's, by its labels.
+    pub(super) fn has(&self, machine: &Value) -> bool {
+        self.machines_selector.as_ref().is_some_and(|selector| selector.matches(&labels(machine)))
     }
 
     /// The message of the condition, if it is True.

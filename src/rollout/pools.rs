@@ -10,9 +10,10 @@ use serde_json::Value;
 
 use super::contents::{self, Parts};
 use super::foresight::{self, Studies};
+use super::holdup;
 use super::kubelet;
 use super::pool::{Pool, labels};
-use super::{Change, MACHINE_CONFIG, Outlook, POOL, Planned, Rollouts, Standing};
+use super::{Change, MACHINE_CONFIG, Outlook, POOL, Planned, Question, Rollouts, Standing};
 use crate::api::TargetRef;
 use crate::plan::digest;
 use crate::plan::health::Rollout;
@@ -135,6 +136,23 @@ impl Rollouts for MachineConfigPools {
         let pools = state.pools.values().filter(|pool| pool.sources.contains(name));
         let keys: Vec<_> = pools.map(|pool| (pool.wanted.clone(), name.to_owned())).collect();
         state.sources.extend(keys.into_iter().map(|key| (key, Parts::of(read))));
+    }
+
+    fn questions(&self, object: &Value) -> Vec<Question> {
+        let state = self.state();
+        let mut questions = Vec::new();
+        for question in state.selecting(object).into_iter().filter(|pool| !pool.paused).map(holdup::question) {
+            if !questions.contains(&question) {
+                questions.push(question);
+            }
+        }
+        questions
+    }
+
+    fn holdup(&self, object: &Value, question: &Question, found: &[Value]) -> Option<String> {
+        let state = self.state();
+        let pools = state.selecting(object).into_iter().filter(|pool| holdup::question(pool) == *question);
+        pools.filter_map(|pool| holdup::told(pool, question, found)).next()
     }
 
     fn fingerprint(&self, object: &Value, rolling: bool) -> String {

@@ -178,3 +178,46 @@ async fn taking_something_out_again_is_not_done_before_the_machines_have_lost_it
     assert!(!rendered().await.contains(&json!("debug")), "completed while the machines still had it");
     fixture.finish().await;
 }
+
+/// A machine that somebody cordoned holds everything up for ever, and no condition of the pool says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_somebody_cordoned_is_named() {
+    let mut fixture = Fixture::without_operator(Setup { speed: 25.0, ..Setup::default() }).await;
+    mco_simulator::cordon(&fixture.admin, "worker-1").await.unwrap();
+    fixture.patience = std::time::Duration::from_millis(1500);
+    fixture.start_operator();
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply"})).await;
+    let held_up =
+        fixture.wait("the name", |status| status.items.iter().any(|item| item.message.contains("worker-1"))).await;
+    assert!(held_up.items[0].message.contains("Uncordon"), "{}", held_up.items[0].message);
+    assert!(held_up.summary.unwrap().text.contains("worker-1"));
+    mco_simulator::uncordon(&fixture.admin, "worker-1").await.unwrap();
+    fixture.wait_for(Phase::Completed).await;
+    fixture.finish().await;
+}
+
+/// A refused KubeletConfig keeps the pool from rendering anything, and the pool shows no sign of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_kubelet_config_that_blocks_the_pool_is_named() {
+    let mut fixture = Fixture::without_operator(Setup { speed: 25.0, ..Setup::default() }).await;
+    let refused = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "KubeletConfig", "metadata": {"name": "bad"},
+        "spec": {
+            "machineConfigPoolSelector": {"matchLabels": {"pools.operator.machineconfiguration.openshift.io/worker": ""}},
+            "kubeletConfig": {"cgroupDriver": "cgroupfs"},
+        },
+    });
+    fixture.create(&refused, "somebody").await;
+    fixture.patience = std::time::Duration::from_millis(1500);
+    fixture.start_operator();
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply"})).await;
+    let held_up = fixture
+        .wait("the name", |status| status.items.iter().any(|item| item.message.contains("KubeletConfig bad")))
+        .await;
+    assert!(held_up.items[0].message.contains("delete it"), "{}", held_up.items[0].message);
+    fixture.api(&refused).delete("bad", &Default::default()).await.unwrap();
+    fixture.wait_for(Phase::Completed).await;
+    fixture.finish().await;
+}

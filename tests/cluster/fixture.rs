@@ -101,6 +101,8 @@ pub struct Fixture {
     simulator: Option<Simulator>,
     pub admin: Client,
     pub plane: Lease,
+    /// As in [`Settings`].
+    pub patience: Duration,
     began: Mark,
 }
 
@@ -134,7 +136,7 @@ impl Fixture {
             simulator = Some(Simulator::start(admin.clone(), settings));
         }
         let began = plane.audit().mark();
-        let fixture = Self { operator: None, simulator, admin, plane, began };
+        let fixture = Self { operator: None, simulator, admin, plane, patience: Duration::from_secs(600), began };
         for object in setup.hyper_converged.into_iter().chain(setup.descheduler) {
             fixture.create(&object, "kubectl-create").await;
         }
@@ -172,8 +174,9 @@ impl Fixture {
 
     pub fn start_with(&mut self, client: Client, version: &'static str) {
         let stop = CancellationToken::new();
-        let profiles = virt_advisor::registry::PROFILES;
-        let task = tokio::spawn(virt_advisor::controller::run(client, profiles, version, stop.clone()));
+        let settings = virt_advisor::controller::Settings::new(version);
+        let settings = virt_advisor::controller::Settings { patience: self.patience, ..settings };
+        let task = tokio::spawn(virt_advisor::controller::run(client, settings, stop.clone()));
         self.operator = Some(Operator { stop, task });
     }
 

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use virt_advisor::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
+use virt_advisor::controller::Settings;
 
 use crate::fixture::{VERSION, root};
 use profile::{NAME, PROFILES, WIDGETS};
@@ -94,7 +95,8 @@ impl Stage {
     }
 
     fn run(client: Client) -> Running {
-        Running(tokio::spawn(virt_advisor::controller::run(client, PROFILES, VERSION, CancellationToken::new())))
+        let settings = Settings { profiles: PROFILES, ..Settings::new(VERSION) };
+        Running(tokio::spawn(virt_advisor::controller::run(client, settings, CancellationToken::new())))
     }
 
     fn configs(&self) -> Api<VirtPlatformConfig> {
