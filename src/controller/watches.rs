@@ -15,7 +15,7 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -70,7 +70,7 @@ impl Drop for Open {
 
 /// An object whose rollout matters, and what was seen of it.
 struct Interest {
-    labels: Value,
+    outline: Value,
     rolling: bool,
     fingerprint: String,
 }
@@ -156,7 +156,7 @@ impl Watches {
     /// `config` depends on the rollouts of these objects; those that are under way also for their progress.
     pub(super) fn follow_rollouts<'a>(&self, config: &str, objects: impl IntoIterator<Item = (&'a Value, bool)>) {
         let interests = objects.into_iter().map(|(object, rolling)| Interest {
-            labels: json!({"metadata": {"labels": object.pointer("/metadata/labels")}}),
+            outline: self.rollouts.outline(object),
             rolling,
             fingerprint: self.rollouts.fingerprint(object, rolling),
         });
@@ -308,7 +308,7 @@ fn tell_rollouts(state: &Mutex<State>, triggers: &Triggers, rollouts: &dyn Rollo
     for (config, interests) in &mut lock(state).rolling {
         let mut causes = Causes::default();
         for interest in interests {
-            let fingerprint = rollouts.fingerprint(&interest.labels, interest.rolling);
+            let fingerprint = rollouts.fingerprint(&interest.outline, interest.rolling);
             if fingerprint != interest.fingerprint {
                 interest.fingerprint = fingerprint;
                 causes.rollouts |= interest.rolling;

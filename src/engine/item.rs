@@ -215,13 +215,7 @@ impl Engine<'_> {
             (_, Body::Ensure(desired)) => desired,
             (_, Body::Remove(_) | Body::Blocked { .. }) => return None,
         };
-        self.rollouts.concern(&TargetRef::of(object)).then(|| {
-            let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
-            json!({
-                "metadata": {"name": part("/metadata/name"), "labels": part("/metadata/labels")},
-                "spec": part("/spec"),
-            })
-        })
+        self.rollouts.follow(object)
     }
 
     /// Whether the server's words may quote what must not be shown: the draft hides something, or the object as it is does.

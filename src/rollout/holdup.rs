@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::kubelet::{self, accepted};
+use super::kubelet::{self, Verdict};
 use super::pool::Pool;
 use super::{KUBELET_CONFIG, NODE, Question};
 
@@ -27,7 +27,12 @@ pub(super) fn told(pool: &Pool, question: &Question, found: &[Value]) -> Option<
 
 fn refused(pool: &Pool, found: &[Value]) -> Option<String> {
     let refused = found.iter().filter(|object| kubelet::selects(object, pool));
-    let (object, problem) = refused.filter_map(|object| Some((object, accepted(object).err()?))).next()?;
+    let problem = |object: &Value| match kubelet::verdict(object) {
+        Verdict::Accepted => None,
+        Verdict::Unseen => Some("its last change is not looked at yet".to_owned()),
+        Verdict::Refused(problem) => Some(problem),
+    };
+    let (object, problem) = refused.filter_map(|object| Some((object, problem(object)?))).next()?;
     let name = name(object);
     Some(format!(
         "KubeletConfig {name} keeps the machine-config controllers from rendering for MachineConfigPool {}: {problem}. Correct \

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::foresight::state_of;
 use super::pool::Pool;
@@ -11,6 +11,8 @@ use super::{KUBELET_CONFIG, Outlook, Planned};
 use crate::api::TargetRef;
 use crate::plan::item::Effect;
 
+/// The annotation with the number of a KubeletConfig among those of its pools.
+const SUFFIX: &str = "machineconfiguration.openshift.io/mc-name-suffix";
 const SELECTOR: &str = "/spec/machineConfigPoolSelector";
 
 /// Fields that the controllers refuse after the API server has taken them; a refused one blocks its pools without a sign.
@@ -80,19 +82,55 @@ fn other_config(pool: &Pool) -> Option<&String> {
     pool.sources.iter().find(|source| source.starts_with(&prefix))
 }
 
-/// Whether the controllers have accepted `object` as it is now; else what they say.
-pub(super) fn accepted(object: &Value) -> Result<(), String> {
+/// What is kept of a KubeletConfig whose rollout is followed.
+pub(super) fn followed(object: &Value) -> Value {
+    let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+    json!({
+        "apiVersion": part("/apiVersion"), "kind": part("/kind"),
+        "metadata": {
+            "name": part("/metadata/name"), "generation": part("/metadata/generation"),
+            "annotations": {SUFFIX: object.pointer("/metadata/annotations").and_then(|all| all.get(SUFFIX))},
+        },
+        "spec": part("/spec"),
+        "status": {
+            "observedGeneration": part("/status/observedGeneration"), "conditions": part("/status/conditions"),
+        },
+    })
+}
+
+/// The name of the MachineConfig that the controllers make of `object` for the pool of that name.
+pub(super) fn generated(object: &Value, pool: &str) -> String {
+    let suffix = object.pointer("/metadata/annotations").and_then(|all| all.get(SUFFIX)).and_then(Value::as_str);
+    match suffix {
+        None | Some("") => format!("99-{pool}-generated-kubelet"),
+        Some(number) => format!("99-{pool}-generated-kubelet-{number}"),
+    }
+}
+
+/// What the controllers say of a KubeletConfig.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// They have accepted it as it is now.
+    Accepted,
+    /// They have not looked at its last change.
+    Unseen,
+    /// They refuse it, for this reason. That keeps them from rendering for its pools until it is corrected.
+    Refused(String),
+}
+
+/// What the controllers say of `object` as it is now.
+pub(super) fn verdict(object: &Value) -> Verdict {
     let number = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or_default();
     if number("/status/observedGeneration") < number("/metadata/generation") {
-        return Err("its last change is not looked at yet".to_owned());
+        return Verdict::Unseen;
     }
     let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     // The newest is the last.
     match conditions.into_iter().flatten().rfind(|entry| text(entry, "type") == "Accepted") {
-        Some(entry) if text(entry, "status") == "True" => Ok(()),
-        Some(entry) => Err(text(entry, "message")),
-        None => Err("it is not looked at yet".to_owned()),
+        Some(entry) if text(entry, "status") == "True" => Verdict::Accepted,
+        Some(entry) => Verdict::Refused(text(entry, "message")),
+        None => Verdict::Unseen,
     }
 }
 
@@ -114,7 +152,6 @@ fn refused(object: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn config(kubelet: Value) -> Value {
         json!({

@@ -97,8 +97,12 @@ pub trait Rollouts: Send + Sync {
     /// The kind that [`Standing::Unread`] and [`Outlook::Unread`] name objects of.
     fn learned(&self) -> Kind;
 
-    /// Whether `target` takes effect through these rollouts, so that [`Rollouts::standing`] tells how far it is.
+    /// Whether what is removed as `target` is followed: [`Change::Removed`] tells how far that is.
     fn concern(&self, target: &TargetRef) -> bool;
+
+    /// What is kept of `object` to tell how far it is by [`Rollouts::standing`]; `None` if it does not take effect through these
+    /// rollouts.
+    fn follow(&self, object: &Value) -> Option<Value>;
 
     /// Whether a change of `target` sets something in motion that [`Rollouts::outlook`] tells of.
     fn foresee(&self, target: &TargetRef) -> bool;
@@ -129,6 +133,9 @@ pub trait Rollouts: Send + Sync {
 
     /// What `found`, all objects that `question` asks for, hold of `object` up: a sentence with the remedy.
     fn holdup(&self, object: &Value, question: &Question, found: &[Value]) -> Option<String>;
+
+    /// The part of `object` that [`Rollouts::fingerprint`] depends on: it is kept, and the rest may be large.
+    fn outline(&self, object: &Value) -> Value;
 
     /// A text that changes whenever something changes that matters for `object`: for its plan, and while it is rolled
     /// out also for its progress.

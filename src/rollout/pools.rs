@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use profile_sdk::Kind;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::contents::{self, Parts};
 use super::foresight::{self, Studies};
 use super::holdup;
-use super::kubelet;
+use super::kubelet::{self, Verdict};
 use super::pool::{Pool, labels};
 use super::{Change, MACHINE_CONFIG, Outlook, POOL, Planned, Question, Rollouts, Standing};
 use crate::api::TargetRef;
@@ -33,6 +33,8 @@ struct State {
     rendered: BTreeMap<String, Parts>,
     /// What its sources brought when they were read after it, by its name and theirs.
     sources: BTreeMap<(String, String), Parts>,
+    /// The MachineConfigs that were made of KubeletConfigs, by name and the generation of those.
+    generated: BTreeMap<(String, i64), Value>,
     /// What was read for plans.
     studies: Studies,
 }
@@ -54,6 +56,20 @@ impl Rollouts for MachineConfigPools {
 
     fn concern(&self, target: &TargetRef) -> bool {
         target.kind == MACHINE_CONFIG.kind && target.api_version.starts_with(MACHINE_CONFIG.group)
+    }
+
+    fn follow(&self, object: &Value) -> Option<Value> {
+        let target = TargetRef::of(object);
+        if kubelet::is(&target) {
+            return Some(kubelet::followed(object));
+        }
+        let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+        self.concern(&target).then(|| {
+            json!({
+                "metadata": {"name": part("/metadata/name"), "labels": part("/metadata/labels")},
+                "spec": part("/spec"),
+            })
+        })
     }
 
     fn saw(&self, object: &Value) {
@@ -92,11 +108,14 @@ impl Rollouts for MachineConfigPools {
         if change == Change::Removed {
             return state.without(object);
         }
-        let content = content(object);
         let selecting = state.selecting(object);
         if selecting.is_empty() {
             return waiting("no MachineConfigPool selects it".to_owned(), false);
         }
+        if kubelet::is(&TargetRef::of(object)) {
+            return state.of_kubelet(object, &selecting);
+        }
+        let content = content(object);
         // The list of sources is read first: only a pool that names the object is worth reading the content for.
         let name = name(object);
         let listed = |pool: &&&Pool| pool.sources.contains(name);
@@ -111,14 +130,7 @@ impl Rollouts for MachineConfigPools {
                 return waiting(text, paused);
             }
         }
-        if selecting.iter().all(|pool| pool.machines == 0) {
-            return waiting("its pools have no machines".to_owned(), false);
-        }
-        let names: Vec<_> = selecting.iter().map(|pool| pool.name.as_str()).collect();
-        Standing::Known(Rollout::Done(format!(
-            "The machines of MachineConfigPool {} are ready with it",
-            names.join(", ")
-        )))
+        done(&selecting)
     }
 
     fn learn(&self, object: &Value, name: &str, read: &Value) {
@@ -128,6 +140,10 @@ impl Rollouts for MachineConfigPools {
         state.held.retain(|(rendered, _), _| wanted.contains(rendered));
         state.rendered.retain(|rendered, _| wanted.contains(rendered));
         state.sources.retain(|(rendered, _), _| wanted.contains(rendered));
+        if kubelet::is(&TargetRef::of(object)) {
+            state.learn_of_kubelet(object, name, read, wanted.contains(name));
+            return;
+        }
         if wanted.contains(name) {
             state.held.insert((name.to_owned(), content(object)), contents::holds(read, object));
             state.rendered.insert(name.to_owned(), Parts::of(read));
@@ -153,6 +169,13 @@ impl Rollouts for MachineConfigPools {
         let state = self.state();
         let pools = state.selecting(object).into_iter().filter(|pool| holdup::question(pool) == *question);
         pools.filter_map(|pool| holdup::told(pool, question, found)).next()
+    }
+
+    fn outline(&self, object: &Value) -> Value {
+        if kubelet::is(&TargetRef::of(object)) {
+            return object.clone();
+        }
+        json!({"metadata": {"labels": object.pointer("/metadata/labels")}})
     }
 
     fn fingerprint(&self, object: &Value, rolling: bool) -> String {
@@ -209,7 +232,52 @@ impl State {
         Standing::Known(Rollout::Done("no machine has it any more".to_owned()))
     }
 
+    /// How far the pools `selecting` are with a KubeletConfig: what they render is the MachineConfig that is made of it.
+    fn of_kubelet(&self, object: &Value, selecting: &[&Pool]) -> Standing {
+        match kubelet::verdict(object) {
+            Verdict::Unseen => {
+                return waiting("the machine-config controllers have not looked at it yet".to_owned(), false);
+            }
+            Verdict::Refused(problem) => {
+                return Standing::Known(Rollout::Failed(format!(
+                    "the machine-config controllers refuse it: {problem}"
+                )));
+            }
+            Verdict::Accepted => {}
+        }
+        for pool in selecting {
+            let name = kubelet::generated(object, &pool.name);
+            let listed = pool.sources.contains(&name);
+            let held = match self.generated.get(&generation_of(object, &name)) {
+                _ if !listed => false,
+                None => return Standing::Unread(vec![name]),
+                Some(made) => match self.held.get(&(pool.wanted.clone(), content(made))) {
+                    None => return Standing::Unread(vec![pool.wanted.clone()]),
+                    Some(held) => *held,
+                },
+            };
+            if let Some((text, paused)) = unfinished(pool, held) {
+                return waiting(text, paused);
+            }
+        }
+        done(selecting)
+    }
+
+    fn learn_of_kubelet(&mut self, object: &Value, name: &str, read: &Value, rendered: bool) {
+        if !rendered {
+            let spec = json!({"spec": read.get("spec")});
+            self.generated.retain(|(known, _), _| known != name);
+            self.generated.insert(generation_of(object, name), spec);
+            return;
+        }
+        let made: Vec<_> = self.generated.values().map(|made| (content(made), contents::holds(read, made))).collect();
+        self.held.extend(made.into_iter().map(|(content, held)| ((name.to_owned(), content), held)));
+    }
+
     fn selecting(&self, object: &Value) -> Vec<&Pool> {
+        if kubelet::is(&TargetRef::of(object)) {
+            return self.pools.values().filter(|pool| kubelet::selects(object, pool)).collect();
+        }
         let labels = labels(object);
         self.pools.values().filter(|pool| pool.selects(&labels)).collect()
     }
@@ -246,6 +314,20 @@ fn unfinished(pool: &Pool, held: bool) -> Option<(String, bool)> {
         Some(message) => done(format!("is degraded on {} machines ({progress}): {message}", pool.degraded)),
         None => done(format!("is rolling it out: {progress}")),
     }
+}
+
+/// All of `pools` are ready with it.
+fn done(pools: &[&Pool]) -> Standing {
+    if pools.iter().all(|pool| pool.machines == 0) {
+        return waiting("its pools have no machines".to_owned(), false);
+    }
+    let names: Vec<_> = pools.iter().map(|pool| pool.name.as_str()).collect();
+    Standing::Known(Rollout::Done(format!("The machines of MachineConfigPool {} are ready with it", names.join(", "))))
+}
+
+/// The MachineConfig `name` as it was made of this generation of `object`.
+fn generation_of(object: &Value, name: &str) -> (String, i64) {
+    (name.to_owned(), object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default())
 }
 
 fn waiting(text: String, paused: bool) -> Standing {

@@ -2,6 +2,7 @@
 
 mod deferral;
 mod golden;
+mod kubelet;
 mod machines;
 mod ownership;
 mod refusals;
