@@ -37,6 +37,10 @@ install: ## Install the CRD into the cluster of the current kubeconfig context.
 test: controlplane ## Run every test.
 	$(CARGO) test --workspace
 
+.PHONY: test-faults
+test-faults: controlplane ## Tell a whole story with every fault at every request in turn (about 10 minutes).
+	ADVISOR_TEST_FAULTS=all $(CARGO) test --package virt-advisor --test cluster -- sweep --nocapture
+
 .PHONY: bench
 bench: controlplane ## Measure requests, times and memory of the release build, and print them as a table.
 	$(CARGO) build --release --package virt-advisor --package bench

@@ -202,6 +202,15 @@ impl Fixture {
         }
     }
 
+    /// The machine fails its next update.
+    pub fn fail_machine(&self, node: &str, reason: &str) {
+        self.simulator.as_ref().expect("a running simulator").fail_machine(node, reason);
+    }
+
+    pub fn repair_machine(&self, node: &str) {
+        self.simulator.as_ref().expect("a running simulator").repair_machine(node);
+    }
+
     pub fn configs(&self) -> Api<VirtPlatformConfig> {
         Api::all(self.admin.clone())
     }

@@ -8,6 +8,7 @@ mod cli;
 mod crash;
 mod execution;
 mod fixture;
+mod midway;
 mod misuse;
 mod outage;
 mod plans;

@@ -115,7 +115,9 @@ enum Plan {
     Meet(Fault, Arc<Script>),
 }
 
-fn faulty(client: Client, plan: Arc<dyn Fn(&Request<Body>) -> Plan + Send + Sync>) -> Client {
+type Planner = Arc<dyn Fn(&Request<Body>) -> Plan + Send + Sync>;
+
+fn faulty(client: Client, plan: Planner) -> Client {
     let namespace = client.default_namespace().to_owned();
     Client::new(Faulty { inner: client, plan }, namespace)
 }
@@ -123,7 +125,7 @@ fn faulty(client: Client, plan: Arc<dyn Fn(&Request<Body>) -> Plan + Send + Sync
 #[derive(Clone)]
 struct Faulty {
     inner: Client,
-    plan: Arc<dyn Fn(&Request<Body>) -> Plan + Send + Sync>,
+    plan: Planner,
 }
 
 type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
