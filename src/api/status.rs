@@ -259,6 +259,9 @@ pub struct Item {
     /// What was written, to notice when somebody changes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<Applied>,
+    /// What had been written before the execution that is under way, for as long as that has not written the item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_before: Option<Applied>,
 }
 
 /// A reference to the object of an item or input.

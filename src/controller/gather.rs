@@ -105,6 +105,7 @@ pub(super) async fn world(
         wanted,
         status,
         all: causes.objects || memory.drafted.is_none(),
+        due: memory.is_due(),
         engine: Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen),
     };
     let drafted = match memory.drafted.clone().filter(|known| !look.all && known.generation == wanted.generation) {
@@ -141,6 +142,8 @@ struct Look<'a> {
     status: &'a VirtPlatformConfigStatus,
     /// Everything is read again.
     all: bool,
+    /// It is time to look at what may have changed without an event.
+    due: bool,
     engine: Engine<'a>,
 }
 
@@ -211,7 +214,9 @@ impl Look<'_> {
     fn nothing_passes(&self, items: &[PlanItem], memory: &mut Memory) -> Result<(), GatherError> {
         let status = self.status;
         let executing = status.phase == Some(Phase::InProgress) && status.approval.is_some();
-        if !executing && status.planned_generation != Some(self.wanted.generation) {
+        // An edit that only approves is no other spec.
+        let other_spec = status.planned_spec.as_ref().is_none_or(|planned| planned.hash != self.wanted.spec_hash);
+        if !executing && other_spec {
             return Ok(());
         }
         let is_shown = |item: &PlanItem| {
@@ -233,6 +238,9 @@ impl Look<'_> {
         let (Some(known), Some(desired)) = (known, desired(draft)) else {
             return Ok(None);
         };
+        if self.due && matches!(known.item.operation, Operation::Blocked | Operation::Deferred) {
+            return Ok(None);
+        }
         let (definition, rollouts) = self.circumstances(draft);
         // What changes nothing has no effect, whatever the rollouts look like, its own among them.
         let same = known.draft == *draft
@@ -310,7 +318,7 @@ impl Look<'_> {
             }
             return Ok(());
         }
-        if let Some(object) = &known.followed {
+        if let Some(object) = known.followed.as_ref().filter(|_| known.item.operation != Operation::Blocked) {
             known.item.rollout = match known.item.uid {
                 Some(_) => {
                     let rollout = self.confirmed(item, object).await?;

@@ -127,6 +127,8 @@ impl Triggers {
 
     /// Anything of this kind may have changed: a watch was interrupted, or the kind itself has changed.
     pub(super) fn may_have_changed(&self, group: &str, kind: &str) {
+        // What was told before may not be true any more.
+        lock(&self.recent).retain(|(subject, _)| subject.group != group || subject.kind != kind);
         self.mark(|found| {
             let concerned = found.seen.keys().any(|subject| subject.group == group && subject.kind == kind);
             found.causes.objects |= concerned;

@@ -14,6 +14,8 @@ use crate::api::{
 /// A plan that changed by itself must have been readable for this long before the edit that approves it; else nobody can
 /// know which of the two was read.
 const SETTLED: Duration = Duration::from_secs(60);
+/// The longest time from a decision to its status: a look takes no longer.
+const STORING: Duration = Duration::from_secs(60);
 /// So many corrections without a person within so long a time are a fight, and no correction.
 const THRASHING: (usize, Duration) = (3, Duration::from_secs(3600));
 
@@ -105,14 +107,22 @@ fn rule(
     if first {
         let takes = plan.items.iter().any(super::item::PlanItem::needs_review);
         let takes = stops(Guard::TakesFromOthers, takes);
-        return if takes { Err(Waiting::NeedsReview) } else { Ok(ApprovedBy::InAdvance) };
+        return match takes {
+            false => Ok(ApprovedBy::InAdvance),
+            true if wanted.bypass => bypass(wanted, status, plan, version, false, now),
+            true => Err(Waiting::NeedsReview),
+        };
     }
     let same_spec = !stops(Guard::SpecChanged, planned.is_none_or(|planned| planned.hash != wanted.spec_hash));
     let waited = status.phase != Some(Phase::Ignored) && status.planned_action == Some(Action::DryRun);
     let toggled = !stops(Guard::NotShownUnderDryRun, !waited) && same_spec;
     let revised = planned.and_then(|planned| planned.revised_at.as_ref()).map(|time| time.0);
-    // It was on display from when the server had stored it, which may be a while after it was decided.
-    let revised = revised.map(|decided| wanted.shown_at.map_or(decided, |shown| shown.max(decided)));
+    // It was on display from when the server had stored it, which may be a while after it was decided; a later write of the
+    // status has shown nothing new.
+    let stored_as_such =
+        |shown: &Timestamp, decided: Timestamp| shown.duration_since(decided).unsigned_abs() <= STORING;
+    let shown = |decided| wanted.shown_at.filter(|shown| stored_as_such(shown, decided)).unwrap_or(decided);
+    let revised = revised.map(|decided| shown(decided).max(decided));
     let fresh = !settled_before(revised, wanted.action_edit.as_ref());
     let fresh = stops(Guard::TooFresh, fresh);
     match (unseen || !toggled, fresh) {

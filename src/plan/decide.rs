@@ -46,6 +46,7 @@ fn is_withdrawn(seen: &Observed<'_>, approval: &Approval) -> bool {
     let names_another = wanted.approved_plan_hash.as_ref() != Some(&approval.plan_hash);
     stops(Guard::ActionWithdrawn, wanted.action != Action::Apply)
         || stops(Guard::HashWithdrawn, approval.how == ApprovedBy::Hash && names_another)
+        || stops(Guard::BypassWithdrawn, approval.how == ApprovedBy::Bypass && !wanted.bypass)
 }
 
 /// The action went back to DryRun, or the approving hash was taken away, in the middle of an execution: stop, say what was done, show what is left.
@@ -63,7 +64,7 @@ fn withdrawn(seen: &Observed<'_>, plan: &Plan) -> Decision {
         let waiting = if seen.wanted.action == Action::Apply { Waiting::NotApproved } else { Waiting::NotAsked };
         (Phase::ReviewRequired, reason::WITHDRAWN, format!("{detail} {}", waiting.remedy()))
     };
-    Decision::Publish(Publication { phase, reason, detail, ended: Some("Withdrawn") })
+    Decision::Publish(Publication { phase, reason, detail, news: true, ended: Some("Withdrawn") })
 }
 
 /// No execution is under way: show the plan, or begin if it is approved.
@@ -73,10 +74,11 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
         return Decision::Hold;
     }
     let left = left_behind(seen.status, plan);
-    let publish = |phase, reason, detail: String| {
+    let told = |phase, reason, detail: String, news| {
         let detail = [detail.as_str(), left.as_str()].join(" ").trim().to_owned();
-        Decision::Publish(Publication { phase, reason, detail, ended: None })
+        Decision::Publish(Publication { phase, reason, detail, news, ended: None })
     };
+    let publish = |phase, reason, detail| told(phase, reason, detail, false);
     if stops(Guard::BlockedItem, plan.blocked().next().is_some()) {
         return publish(Phase::ReviewRequired, reason::BLOCKED, String::new());
     }
@@ -91,7 +93,7 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
             // The other phases say themselves how they are left.
             let says = phase == Phase::ReviewRequired || waiting == Waiting::Thrashing;
             let how = if says { waiting.remedy() } else { "" };
-            publish(phase, reason, [detail, how.to_owned()].join(" ").trim().to_owned())
+            told(phase, reason, [detail, how.to_owned()].join(" ").trim().to_owned(), waiting == Waiting::Thrashing)
         }
     }
 }

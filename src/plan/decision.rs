@@ -42,6 +42,8 @@ pub struct Publication {
     pub reason: &'static str,
     /// What moved, for the reader; may be empty.
     pub detail: String,
+    /// Whether it must be told even where the same plan was shown before, with another text.
+    pub news: bool,
     /// How an execution ended by this, for the history.
     pub ended: Option<&'static str>,
 }

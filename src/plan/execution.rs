@@ -192,7 +192,7 @@ fn finish(seen: &Observed<'_>, plan: &Plan) -> Decision {
     } else {
         (Phase::ReviewRequired, reason::PLAN_STALE, stale_items(seen.status, plan), "Stale")
     };
-    Decision::Publish(Publication { phase, reason, detail, ended: Some(ended) })
+    Decision::Publish(Publication { phase, reason, detail, news: true, ended: Some(ended) })
 }
 
 fn fail(phase: Phase, failed: &[String], steps: Vec<Step>) -> Decision {
@@ -209,7 +209,7 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     let items = &seen.status.items;
     let stale = |reason, detail: String| {
         let detail = format!("{detail} {}", Waiting::NotApproved.remedy());
-        Some(Publication { phase: Phase::ReviewRequired, reason, detail, ended: Some("Stale") })
+        Some(Publication { phase: Phase::ReviewRequired, reason, detail, news: true, ended: Some("Stale") })
     };
     let drift: Vec<_> = plan
         .items
@@ -219,7 +219,7 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
         .collect();
     if stops(Guard::WrittenMoved, !drift.is_empty()) {
         let (phase, reason) = (Phase::Drifted, reason::DRIFT_DETECTED);
-        return Some(Publication { phase, reason, detail: drift.join(" "), ended: Some("Stale") });
+        return Some(Publication { phase, reason, detail: drift.join(" "), news: true, ended: Some("Stale") });
     }
     let same_items = items.len() == plan.items.len() && items.iter().all(|item| plan.item(&item.name).is_some());
     let hashes = items.iter().map(|item| match plan.item(&item.name) {

@@ -44,6 +44,8 @@ pub enum Guard {
     ActionWithdrawn,
     /// Taking the approving hash away withdraws the approval.
     HashWithdrawn,
+    /// Switching bypassOptimisticLock off withdraws what it approved.
+    BypassWithdrawn,
     /// The intent is stored before the first write.
     NoIntent,
     /// What is executed has the digest that was approved.
@@ -73,7 +75,7 @@ pub enum Guard {
 #[cfg(test)]
 impl Guard {
     /// All of them.
-    pub(super) const ALL: [Self; 31] = [
+    pub(super) const ALL: [Self; 32] = [
         Self::BeingDeleted,
         Self::Ignored,
         Self::NotApply,
@@ -93,6 +95,7 @@ impl Guard {
         Self::CauseRemains,
         Self::ActionWithdrawn,
         Self::HashWithdrawn,
+        Self::BypassWithdrawn,
         Self::NoIntent,
         Self::OtherDigest,
         Self::WrittenMoved,

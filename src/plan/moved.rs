@@ -16,6 +16,8 @@ use crate::api::Applied;
 const PATH_LIMIT: usize = 1000;
 /// As much of a value as is told of a change.
 const GLIMPSE_LIMIT: usize = 120;
+/// How the place of a hidden value begins.
+const PLACEHOLDER: &str = "\"(hidden";
 
 /// How values are compared: amounts in one spelling, and of a map that is wanted empty only that it is there, since what
 /// others put into it is theirs.
@@ -74,6 +76,8 @@ pub(super) fn without_paths(applied: &mut Applied) {
 /// A field of ours as it was when a plan was made: its value as it may be shown, and who wrote it last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Glimpse {
+    /// Where it is, as an RFC 6901 pointer.
+    pub pointer: String,
     /// The value, as JSON; empty if there is none.
     pub value: String,
     /// The field manager, if the object knows.
@@ -91,12 +95,16 @@ impl Glimpse {
         }
     }
 
+    fn is_hidden(&self) -> bool {
+        self.value.contains(PLACEHOLDER)
+    }
+
     fn shown(&self) -> &str {
         if self.value.is_empty() { "absent" } else { &self.value }
     }
 }
 
-/// The fields `owned` of `live`, by pointer.
+/// The fields `owned` of `live`, by path.
 pub(super) fn glimpses(
     live: &Value,
     owned: &[FieldPath],
@@ -110,7 +118,8 @@ pub(super) fn glimpses(
         let value = path.resolve(&shown).map(|value| cut_text(&value.to_string(), GLIMPSE_LIMIT));
         let (manager, time) = owners.last_of(path).unwrap_or_default();
         let (manager, time) = (manager.to_owned(), time.to_owned());
-        (pointer, Glimpse { value: value.unwrap_or_default(), manager, time })
+        // By what names it whatever comes before it in a list.
+        (path.to_string(), Glimpse { pointer, value: value.unwrap_or_default(), manager, time })
     };
     owned.iter().take(PATH_LIMIT).map(glimpse).collect()
 }
@@ -123,8 +132,12 @@ pub fn between(before: &BTreeMap<String, Glimpse>, after: &BTreeMap<String, Glim
     let pairs = paths.into_iter().map(|path| (path, before.get(path), after.get(path)));
     pairs
         .map(|(path, from, to)| (path, from.unwrap_or(&nothing), to.unwrap_or(&nothing)))
-        .filter(|(_, from, to)| from.value != to.value)
-        .map(|(path, from, to)| format!("{path} from {} to {}, {}", from.shown(), to.shown(), to.by()))
+        // The placeholders of two plans say nothing of each other.
+        .filter(|(_, from, to)| from.value != to.value && !(from.is_hidden() && to.is_hidden()))
+        .map(|(_, from, to)| {
+            let pointer = if to.pointer.is_empty() { &from.pointer } else { &to.pointer };
+            format!("{pointer} from {} to {}, {}", from.shown(), to.shown(), to.by())
+        })
         .collect()
 }
 
@@ -132,7 +145,10 @@ pub fn between(before: &BTreeMap<String, Glimpse>, after: &BTreeMap<String, Glim
 #[must_use]
 pub fn later_than(since: &str, manager: &str, fields: &BTreeMap<String, Glimpse>) -> Vec<String> {
     let later = fields.iter().filter(|(_, field)| field.time.as_str() >= since && !field.manager.starts_with(manager));
-    later.map(|(path, field)| format!("{path} is {}, {}", field.shown(), field.by())).collect()
+    let told = |field: &Glimpse| {
+        format!("{} is {}, last written by {} at {}", field.pointer, field.shown(), field.manager, field.time)
+    };
+    later.map(|(_, field)| told(field)).collect()
 }
 
 /// What differs in `live` from what `applied` remembers. `owned` are the fields that an apply owns now, `result` is what it

@@ -41,7 +41,7 @@ pub(super) fn bound(status: &mut Status) {
                 conflict.desired = None;
             }
         },
-        |item| item.applied.iter_mut().for_each(without_paths),
+        |item| item.applied.iter_mut().chain(&mut item.applied_before).for_each(without_paths),
         |item| item.message = cut_text(&item.message, SHORT_MESSAGE),
         // Hundreds of items: the summary counts what is taken from others.
         |item| {
@@ -119,6 +119,7 @@ mod tests {
             wait_started_at: None,
             paused_since: None,
             item_hash: "0".repeat(64),
+            applied_before: None,
             applied: Some(Applied {
                 uid: "u".repeat(36),
                 paths: (0..paths).map(|index| format!("/f:data/f:key{index}")).collect(),

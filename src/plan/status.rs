@@ -126,6 +126,7 @@ fn publish(
         && old.phase == Some(phase)
         && old.observed_generation == Some(seen.wanted.generation)
         && publication.ended.is_none()
+        && !publication.news
         && old.conditions.iter().any(|condition| condition.reason == reason)
         && old.operator_version == status.operator_version;
     let text = match old.summary.as_ref().filter(|_| unchanged) {
@@ -150,7 +151,7 @@ fn execute(
             item.paused_since = None;
         }
         for item in status.items.iter_mut().filter(|item| item.operation != Operation::NoChange) {
-            item.applied = None;
+            item.applied_before = item.applied.take();
         }
     }
     if stops(Guard::HashUsedUp, begins)
@@ -162,6 +163,9 @@ fn execute(
     status.approval = Some(execution.approval.clone());
     advance(status, &execution.steps, now);
     for item in &mut status.items {
+        if written.contains_key(&item.name) {
+            item.applied_before = None;
+        }
         match written.get(&item.name) {
             Some(Written::Applied(applied)) => {
                 item.applied = Some(applied.clone());
@@ -283,8 +287,14 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         wait_started_at: before.filter(|_| satisfied).and_then(|item| item.wait_started_at.clone()),
         paused_since: None,
         item_hash: fresh.hash.clone(),
-        applied: fresh.applied.clone().or_else(|| before.and_then(|item| item.applied.clone())),
+        applied: fresh.applied.clone().or_else(|| before.and_then(known)),
+        applied_before: None,
     }
+}
+
+/// What is known to be written of `item`, by the execution that is under way or before it.
+fn known(item: &Item) -> Option<Applied> {
+    item.applied.clone().or_else(|| item.applied_before.clone())
 }
 
 /// The reference within the limits of the CRD: what no server would have can be named all the same.
@@ -346,6 +356,11 @@ fn end(status: &mut Status, outcome: Option<&str>, now: Timestamp) {
             how: Some(approval.how),
         };
         remember(status, entry);
+    }
+    for item in &mut status.items {
+        // What this execution has not written is as it was left before.
+        item.applied = known(item);
+        item.applied_before = None;
     }
     if stops(Guard::ApprovalUsedUp, true) {
         status.approval = None;

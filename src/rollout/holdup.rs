@@ -1,6 +1,8 @@
 //! What holds a rollout up without a sign of its own (facts/machine-config-pools.md sections 4 and 5): a machine that somebody
 //! has cordoned uses up what may be unavailable, and a refused KubeletConfig keeps the render controller from its pools.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::kubelet::{self, Verdict};
@@ -21,28 +23,50 @@ pub(super) fn question(pool: &Pool) -> Question {
 }
 
 /// What `found` says of `pool`.
-pub(super) fn told(pool: &Pool, question: &Question, found: &[Value]) -> Option<String> {
-    if *question == REFUSED { refused(pool, found) } else { cordoned(pool, found) }
+pub(super) fn told(
+    pools: &BTreeMap<String, Pool>,
+    pool: &Pool,
+    question: &Question,
+    found: &[Value],
+) -> Option<String> {
+    if *question == REFUSED { refused(pool, found) } else { cordoned(pools, pool, found) }
+}
+
+/// The pool that the machine is updated by: master before custom ones, worker last, since machines of custom pools are workers
+/// too (facts/machine-config-pools.md section 11, `GetPoolsForNode`).
+fn owner<'a>(pools: &'a BTreeMap<String, Pool>, machine: &Value) -> Option<&'a str> {
+    let rank = |name: &str| match name {
+        "master" => 0,
+        "worker" => 2,
+        _ => 1,
+    };
+    let of = pools.values().filter(|pool| pool.has(machine)).map(|pool| pool.name.as_str());
+    of.min_by_key(|name| rank(name))
 }
 
 fn refused(pool: &Pool, found: &[Value]) -> Option<String> {
     let refused = found.iter().filter(|object| kubelet::selects(object, pool));
-    let problem = |object: &Value| match kubelet::verdict(object) {
+    let told = |object: &Value| match kubelet::verdict(object) {
         Verdict::Accepted => None,
-        Verdict::Unseen => Some("its last change is not looked at yet".to_owned()),
-        Verdict::Refused(problem) => Some(problem),
+        Verdict::Unseen => Some(format!(
+            "the machine-config controllers have not looked at KubeletConfig {} yet, and render nothing for MachineConfigPool {} \
+             before they have",
+            name(object),
+            pool.name
+        )),
+        Verdict::Refused(problem) => Some(format!(
+            "KubeletConfig {} keeps the machine-config controllers from rendering for MachineConfigPool {}: {problem}. Correct \
+             or delete it",
+            name(object),
+            pool.name
+        )),
     };
-    let (object, problem) = refused.filter_map(|object| Some((object, problem(object)?))).next()?;
-    let name = name(object);
-    Some(format!(
-        "KubeletConfig {name} keeps the machine-config controllers from rendering for MachineConfigPool {}: {problem}. Correct \
-         or delete it",
-        pool.name
-    ))
+    refused.filter_map(told).next()
 }
 
-fn cordoned(pool: &Pool, found: &[Value]) -> Option<String> {
-    let by_somebody = found.iter().filter(|node| pool.has(node) && is_idle(node)).map(name);
+fn cordoned(pools: &BTreeMap<String, Pool>, pool: &Pool, found: &[Value]) -> Option<String> {
+    let of_pool = |node: &&Value| owner(pools, node) == Some(pool.name.as_str());
+    let by_somebody = found.iter().filter(of_pool).filter(|node| is_idle(node)).map(name);
     let mut names: Vec<_> = by_somebody.collect();
     if names.is_empty() {
         return None;
@@ -78,16 +102,20 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn pool(wanted: &str, present: &str) -> Pool {
-        Pool::read(&json!({
-            "metadata": {"name": "worker", "labels": {"pool": "worker"}},
-            "spec": {"nodeSelector": {"matchLabels": {"role": "worker"}}, "configuration": {"name": wanted}},
-            "status": {"configuration": {"name": present}},
-        }))
+    fn pools(wanted: &str, present: &str) -> BTreeMap<String, Pool> {
+        let pool = |name: &str| {
+            Pool::read(&json!({
+                "metadata": {"name": name, "labels": {"pool": name}},
+                "spec": {"nodeSelector": {"matchLabels": {name: ""}}, "configuration": {"name": wanted}},
+                "status": {"configuration": {"name": present}},
+            }))
+        };
+        ["worker", "infra", "master"].map(|name| (name.to_owned(), pool(name))).into()
     }
 
-    fn node(name: &str, role: &str, state: &str, desired: &str) -> Value {
-        json!({"metadata": {"name": name, "labels": {"role": role}, "annotations": {
+    fn node(name: &str, roles: &[&str], state: &str, desired: &str) -> Value {
+        let labels: BTreeMap<_, _> = roles.iter().map(|role| (*role, "")).collect();
+        json!({"metadata": {"name": name, "labels": labels, "annotations": {
             "machineconfiguration.openshift.io/state": state,
             "machineconfiguration.openshift.io/currentConfig": "old",
             "machineconfiguration.openshift.io/desiredConfig": desired,
@@ -96,22 +124,28 @@ mod tests {
 
     #[test]
     fn only_machines_of_the_pool_that_the_update_did_not_cordon_are_named() {
-        let pool = pool("new", "old");
-        let asked = question(&pool);
+        let pools = pools("new", "old");
+        let told = |found: &[Value]| told(&pools, &pools["worker"], &CORDONED, found);
+        let asked = question(&pools["worker"]);
         assert_eq!((asked.kind, asked.field_selector), (NODE, Some("spec.unschedulable=true")));
-        let idle = node("w-1", "worker", "Done", "old");
-        let nodes = [node("w-2", "worker", "Working", "new"), node("m-1", "master", "Done", "old"), idle];
-        let text = told(&pool, &asked, &nodes).unwrap();
+        let nodes = [
+            node("w-2", &["worker"], "Working", "new"),
+            node("m-1", &["master", "worker"], "Done", "old"),
+            node("i-1", &["infra", "worker"], "Done", "old"),
+            node("w-1", &["worker"], "Done", "old"),
+        ];
+        let text = told(&nodes).unwrap();
         assert!(text.contains(": w-1. Uncordon"), "{text}");
-        assert_eq!(told(&pool, &asked, &nodes[..2]), None);
-        let many: Vec<_> = (0..8).map(|n| node(&format!("w-{n}"), "worker", "Done", "old")).collect();
-        assert!(told(&pool, &asked, &many).unwrap().contains("w-4 and 3 more"));
+        assert_eq!(told(&nodes[..3]), None);
+        let many: Vec<_> = (0..8).map(|n| node(&format!("w-{n}"), &["worker"], "Done", "old")).collect();
+        assert!(told(&many).unwrap().contains("w-4 and 3 more"));
     }
 
     #[test]
     fn a_refused_kubelet_config_is_named_with_what_is_wrong_with_it() {
-        let pool = pool("same", "same");
-        let asked = question(&pool);
+        let pools = pools("same", "same");
+        let asked = question(&pools["worker"]);
+        let told = |found: &[Value]| told(&pools, &pools["worker"], &asked, found);
         let config = |generation: i64, conditions: Value| {
             json!({
                 "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "KubeletConfig",
@@ -122,9 +156,9 @@ mod tests {
         };
         let accepted = json!([{"type": "Accepted", "status": "True", "message": "Success"}, {"type": "Success", "status": "True"}]);
         let refused = json!([{"type": "Accepted", "status": "False", "message": "Error: no cgroupDriver"}, {"type": "Failure", "status": "True"}]);
-        assert_eq!(told(&pool, &asked, &[config(1, accepted.clone())]), None);
-        let text = told(&pool, &asked, &[config(1, refused)]).unwrap();
+        assert_eq!(told(&[config(1, accepted.clone())]), None);
+        let text = told(&[config(1, refused)]).unwrap();
         assert!(text.contains("KubeletConfig limits") && text.contains("no cgroupDriver"), "{text}");
-        assert!(told(&pool, &asked, &[config(2, accepted)]).unwrap().contains("not looked at"));
+        assert!(told(&[config(2, accepted)]).unwrap().contains("not looked at"));
     }
 }

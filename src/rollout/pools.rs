@@ -113,7 +113,7 @@ impl Rollouts for MachineConfigPools {
             return waiting("no MachineConfigPool selects it".to_owned(), false);
         }
         if kubelet::is(&TargetRef::of(object)) {
-            return state.of_kubelet(object, &selecting);
+            return state.of_kubelet(object, &selecting, change);
         }
         let content = content(object);
         // The list of sources is read first: only a pool that names the object is worth reading the content for.
@@ -140,12 +140,24 @@ impl Rollouts for MachineConfigPools {
         state.held.retain(|(rendered, _), _| wanted.contains(rendered));
         state.rendered.retain(|rendered, _| wanted.contains(rendered));
         state.sources.retain(|(rendered, _), _| wanted.contains(rendered));
-        if kubelet::is(&TargetRef::of(object)) {
-            state.learn_of_kubelet(object, name, read, wanted.contains(name));
-            return;
+        if kubelet::is(&TargetRef::of(object))
+            && state.pools.keys().any(|pool| kubelet::generated(object, pool) == name)
+        {
+            let of_this = generation_of(object, name);
+            if !state.generated.contains_key(&of_this) {
+                let listed = |known: &str| state.pools.values().any(|pool| pool.sources.contains(known));
+                let gone: Vec<_> =
+                    state.generated.keys().filter(|(known, _)| known == name || !listed(known)).cloned().collect();
+                gone.iter().for_each(|key| drop(state.generated.remove(key)));
+                state.generated.insert(of_this, json!({"spec": read.get("spec")}));
+                return;
+            }
         }
         if wanted.contains(name) {
-            state.held.insert((name.to_owned(), content(object)), contents::holds(read, object));
+            let made: Vec<_> = state.generated.values().cloned().collect();
+            for object in made.iter().chain([object]) {
+                state.held.insert((name.to_owned(), content(object)), contents::holds(read, object));
+            }
             state.rendered.insert(name.to_owned(), Parts::of(read));
             return;
         }
@@ -168,7 +180,7 @@ impl Rollouts for MachineConfigPools {
     fn holdup(&self, object: &Value, question: &Question, found: &[Value]) -> Option<String> {
         let state = self.state();
         let pools = state.selecting(object).into_iter().filter(|pool| holdup::question(pool) == *question);
-        pools.filter_map(|pool| holdup::told(pool, question, found)).next()
+        pools.filter_map(|pool| holdup::told(&state.pools, pool, question, found)).next()
     }
 
     fn outline(&self, object: &Value) -> Value {
@@ -233,7 +245,7 @@ impl State {
     }
 
     /// How far the pools `selecting` are with a KubeletConfig: what they render is the MachineConfig that is made of it.
-    fn of_kubelet(&self, object: &Value, selecting: &[&Pool]) -> Standing {
+    fn of_kubelet(&self, object: &Value, selecting: &[&Pool], change: Change) -> Standing {
         match kubelet::verdict(object) {
             Verdict::Unseen => {
                 return waiting("the machine-config controllers have not looked at it yet".to_owned(), false);
@@ -247,31 +259,22 @@ impl State {
         }
         for pool in selecting {
             let name = kubelet::generated(object, &pool.name);
-            let listed = pool.sources.contains(&name);
             let held = match self.generated.get(&generation_of(object, &name)) {
-                _ if !listed => false,
+                _ if !pool.sources.contains(&name) => false,
                 None => return Standing::Unread(vec![name]),
-                Some(made) => match self.held.get(&(pool.wanted.clone(), content(made))) {
-                    None => return Standing::Unread(vec![pool.wanted.clone()]),
-                    Some(held) => *held,
-                },
+                Some(made) => {
+                    let unread = self.unread(pool, &name, &content(made), change);
+                    if !unread.is_empty() {
+                        return Standing::Unread(unread);
+                    }
+                    self.holds(pool, &name, made, &content(made), change)
+                }
             };
             if let Some((text, paused)) = unfinished(pool, held) {
                 return waiting(text, paused);
             }
         }
         done(selecting)
-    }
-
-    fn learn_of_kubelet(&mut self, object: &Value, name: &str, read: &Value, rendered: bool) {
-        if !rendered {
-            let spec = json!({"spec": read.get("spec")});
-            self.generated.retain(|(known, _), _| known != name);
-            self.generated.insert(generation_of(object, name), spec);
-            return;
-        }
-        let made: Vec<_> = self.generated.values().map(|made| (content(made), contents::holds(read, made))).collect();
-        self.held.extend(made.into_iter().map(|(content, held)| ((name.to_owned(), content), held)));
     }
 
     fn selecting(&self, object: &Value) -> Vec<&Pool> {

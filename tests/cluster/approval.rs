@@ -126,7 +126,7 @@ async fn a_target_that_moves_after_the_review_makes_the_approval_stale() {
     let stale = fixture.wait("a new plan", |status| status.plan_hash != reviewed.plan_hash).await;
     assert_eq!((stale.phase, reason(&stale).as_str()), (Some(Phase::ReviewRequired), "PlanStale"));
     let text = stale.summary.as_ref().unwrap().text.clone();
-    assert!(text.contains("/spec/deschedulingIntervalSeconds is 1800, changed by somebody at "), "{text}");
+    assert!(text.contains("/spec/deschedulingIntervalSeconds is 1800, last written by somebody at "), "{text}");
     fixture.rest().await;
     assert!(fixture.target_writes(&mark).is_empty());
 

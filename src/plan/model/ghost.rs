@@ -58,6 +58,7 @@ pub(super) struct Ghost {
     revised: Option<i64>,
     /// The failure policy under which the plan on display was made.
     shown_goes_on: bool,
+    shown_bypass: bool,
     /// Something has happened since the last failure that may have ended its cause.
     pub(super) cause_may_be_gone: bool,
     /// What the operator did that it must not.
@@ -101,6 +102,16 @@ impl Ghost {
                 self.grant(How::Hash, Some(hash), shown(status));
             }
         }
+        if before.bypass != after.bypass {
+            // Another spec than that on display: the action has approved nothing of it.
+            self.open.retain(|granted| !matches!(granted.how, How::Action | How::Bypass));
+            let by_bypass = self.running.as_ref().is_some_and(|(granted, _)| granted.how == How::Bypass);
+            if by_bypass && !after.bypass {
+                self.withdrawn = self.running.take();
+            } else if after.bypass && status.approval.is_some() {
+                self.running = self.running.take().or(self.withdrawn.take());
+            }
+        }
         if before.goes_on != after.goes_on {
             self.open.retain(|granted| !matches!(granted.how, How::Action | How::Bypass));
         }
@@ -122,10 +133,11 @@ impl Ghost {
             self.grant(How::Policy, None, BTreeSet::new());
         }
         // Options that are put back are those on display, and the action is Apply.
-        if !asked && before.option == after.option && before.goes_on == after.goes_on {
+        let edited = before.option != after.option || before.goes_on != after.goes_on || before.bypass != after.bypass;
+        if !asked && !edited {
             return;
         }
-        if status.approval.is_some() {
+        if status.approval.is_some() && before.bypass == after.bypass {
             // The plan on display is the one that is executed: it goes on.
             self.running = self.withdrawn.take().or(self.running.take());
         }
@@ -134,7 +146,7 @@ impl Ghost {
         }
         let was_readable = self.revised.is_none_or(|revised| clock - revised >= 60);
         let under_dry_run = status.planned_action == Some(crate::api::Action::DryRun);
-        let same_spec = same_options && self.shown_goes_on == after.goes_on;
+        let same_spec = same_options && self.shown_goes_on == after.goes_on && self.shown_bypass == after.bypass;
         if on_display.is_some() && under_dry_run && same_spec && status.phase != Some(Phase::Ignored) {
             if after.bypass {
                 self.put_back.extend(wanted_of(&shown(status)));
@@ -169,6 +181,7 @@ impl Ghost {
             self.open.retain(|granted| granted.digest.is_none() || granted.digest == after.plan_hash);
         }
         self.shown_goes_on = before.goes_on;
+        self.shown_bypass = before.bypass;
         if old.plan_hash != after.plan_hash {
             let by_itself = old.plan_hash.is_some() && old.planned_generation == after.planned_generation;
             self.revised = by_itself.then_some(clock);

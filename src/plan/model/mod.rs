@@ -39,6 +39,8 @@ enum Event {
     /// A hash that no plan has.
     ApproveOther,
     ClearHash,
+    /// bypassOptimisticLock is switched on or off.
+    Bypass,
     Replan,
     Delete,
     /// Somebody changes a target.
@@ -282,7 +284,12 @@ impl Run {
                 next.world.version = 3 - next.world.version;
                 next.look = None;
             }
-            Event::Clock(seconds) => next.world.clock += seconds,
+            Event::Clock(seconds) => {
+                next.world.clock += seconds;
+                // A look that takes longer than a minute is given up.
+                next.look = None;
+            }
+            Event::Bypass => config.bypass = !config.bypass,
         }
         if let Event::Touch(index) | Event::Remove(index) | Event::ByHand(index) = event {
             if next.world.targets == state.world.targets {
