@@ -16,7 +16,8 @@ use crate::api::{Action, Operation, Phase};
 macro_rules! told {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        writeln!(std::io::stderr(), $($text)*).unwrap();
+        let text = format!($($text)*) + "\n";
+        std::io::stderr().write_all(text.as_bytes()).unwrap();
     }};
 }
 

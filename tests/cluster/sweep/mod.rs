@@ -192,7 +192,7 @@ impl Stage {
 /// Printed also where the test passes, whose output is not shown otherwise.
 fn tell(text: &str) {
     use std::io::Write as _;
-    writeln!(std::io::stderr(), "{text}").unwrap();
+    std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
 }
 
 /// The sweep, `part` of `parts`: of every fault at every request each one that falls into it.
