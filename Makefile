@@ -38,7 +38,7 @@ test: controlplane ## Run every test.
 	$(CARGO) test --workspace
 
 .PHONY: test-faults
-test-faults: controlplane ## Tell a whole story with every fault at every request in turn (about 10 minutes).
+test-faults: controlplane ## Tell a whole story with every fault at every request in turn (about 5 minutes).
 	ADVISOR_TEST_FAULTS=all $(CARGO) test --package virt-advisor --test cluster -- sweep --nocapture
 
 .PHONY: bench
