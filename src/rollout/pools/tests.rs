@@ -188,3 +188,49 @@ fn what_a_plan_depends_on_is_not_what_progress_depends_on() {
         assert_ne!(fingerprint(&changed, false), fingerprint(&finished(), false), "{change:?}");
     }
 }
+
+/// A KubeletConfig of generation 2, accepted, whose MachineConfig the pool lists since generation 1.
+fn edited_kubelet() -> Value {
+    json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "KubeletConfig",
+        "metadata": {"name": "limits", "generation": 2},
+        "spec": {"machineConfigPoolSelector": {"matchLabels": {"pool": "worker"}}},
+        "status": {"observedGeneration": 2, "conditions": [{"type": "Accepted", "status": "True"}]},
+    })
+}
+
+/// Traps 2 and 10 of the observations: the pool lists what is made of a KubeletConfig before and after an edit, and says Updated
+/// for a while. What is only taken out is in the old rendering too.
+#[test]
+fn an_edited_kubelet_config_is_done_when_what_is_made_of_it_is_rendered_and_nothing_else() {
+    const MADE: &str = "99-worker-generated-kubelet";
+    let pool = with(
+        finished(),
+        &[
+            ("/metadata/labels", json!({"pool": "worker"})),
+            ("/spec/configuration/source", json!([{"name": "base"}, {"name": MADE}])),
+        ],
+    );
+    let object = edited_kubelet();
+    for (name, held, done) in [
+        ("the old content", &["old"][..], false),
+        ("more than is wanted", &["new", "old"], false),
+        ("the new content", &["new"], true),
+    ] {
+        let pools = MachineConfigPools::default();
+        pools.saw(&pool);
+        let read = |name: &str| match name {
+            MADE => rendered(&["new"]),
+            "base" => rendered(&[]),
+            NEW => rendered(held),
+            other => panic!("{other} is read"),
+        };
+        let found = loop {
+            match pools.standing(&object, Change::Edited) {
+                Standing::Known(rollout) => break rollout,
+                Standing::Unread(names) => names.iter().for_each(|name| pools.learn(&object, name, &read(name))),
+            }
+        };
+        assert_eq!(matches!(found, Rollout::Done(_)), done, "{name}: {found:?}");
+    }
+}
