@@ -236,6 +236,9 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub managed_fields: Vec<String>,
+    /// Whether the object is wanted no more: what is ours of it is taken back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prune: bool,
     /// How far its execution is.
     #[serde(default)]
     pub state: ItemState,

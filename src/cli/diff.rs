@@ -9,7 +9,8 @@ use clap::Args;
 use crate::api::Operation;
 use crate::cluster::{self, Cluster};
 use crate::engine::{Drafting, Engine, Task};
-use crate::plan::{Basis, Plan, summary};
+use crate::plan::claim::Claim;
+use crate::plan::{Basis, Plan, prune, summary};
 use crate::registry;
 use crate::rollout::{MachineConfigPools, Rollouts};
 
@@ -74,14 +75,19 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
             cluster.list(kind).await.map_err(|error| format!("listing {} failed: {error}", kind.resource.plural))?;
         pools.saw_all(&all);
     }
-    let (drafts, inputs) = match engine.draft(planner.as_ref(), &served).await.map_err(|error| error.to_string())? {
+    let (mut drafts, inputs) = match engine.draft(planner.as_ref(), &served).await.map_err(|error| error.to_string())? {
         Drafting::Drafted(drafts, inputs) => (drafts, inputs),
         Drafting::Missing(missing) => return Err(missing.join("\n")),
         Drafting::Invalid(problem) => return Err(problem),
     };
     let status = config.status.unwrap_or_default();
+    drafts.extend(prune::departed(&status, &drafts, config.metadata.generation.unwrap_or_default()));
+    let all = cluster.all_configs().await.map_err(|error| format!("listing configurations failed: {error}"))?;
+    let others = all.iter().filter(|other| other.spec.profile != name);
+    let claims: Vec<_> = others.flat_map(Claim::all_of).collect();
     let basis = Basis { profile: name.to_owned(), options, inputs };
-    let task = Task { profile: name, kinds: profile.kinds(), drafts: &drafts, remembered: &status.items };
+    let task =
+        Task { profile: name, kinds: profile.kinds(), drafts: &drafts, remembered: &status.items, claims: &claims };
     let plan = engine.plan(basis, task).await.map_err(|error| error.to_string())?;
     Ok((plan, status.plan_hash))
 }

@@ -48,11 +48,12 @@ fn rules() -> Vec<Value> {
         }
         for found in uses {
             let names: &[&str] = found.name.as_slice();
-            // An apply that creates needs both verbs; limited to the name, it can create nothing else.
+            // An apply that creates needs both verbs; limited to the name, it can create nothing else. What was created is
+            // deleted by a reviewed plan that does not want it any more.
             let verbs: &[&str] = match found.access {
                 Access::Read => &["get"],
                 Access::Update => &["get", "patch"],
-                Access::Write => &["get", "patch", "create"],
+                Access::Write => &["get", "patch", "create", "delete"],
             };
             rules.push(rule(group, plural, verbs, names));
         }

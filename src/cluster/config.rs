@@ -1,12 +1,21 @@
 //! Our own objects: creating advertised configurations, reading one, writing its status.
 
-use kube::api::{Api, Patch, PatchParams, PostParams};
-use kube::core::Request;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{DeserializeGuard, Request};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use super::{Cluster, ClusterError, Refusal};
 use crate::api::{FIELD_MANAGER, VirtPlatformConfig, VirtPlatformConfigStatus};
+
+/// A status as the server has stored it.
+#[derive(Debug)]
+pub struct StoredStatus {
+    /// The version of the configuration from now on.
+    pub version: String,
+    /// The status: a CRD that is older than this program lacks fields, and the server leaves out what it does not know.
+    pub status: VirtPlatformConfigStatus,
+}
 
 impl Cluster {
     fn configs(&self) -> Api<VirtPlatformConfig> {
@@ -26,6 +35,17 @@ impl Cluster {
         }
     }
 
+    /// All configurations that fit our types.
+    ///
+    /// # Errors
+    ///
+    /// If the server did not answer.
+    pub async fn all_configs(&self) -> Result<Vec<VirtPlatformConfig>, ClusterError> {
+        let configs: Api<DeserializeGuard<VirtPlatformConfig>> = Api::all(self.client.clone());
+        let list = configs.list(&ListParams::default()).await.map_err(ClusterError::from)?;
+        Ok(list.items.into_iter().filter_map(|config| config.0.ok()).collect())
+    }
+
     /// Creates a configuration unless one of that name exists. Returns whether it was created.
     ///
     /// # Errors
@@ -40,7 +60,7 @@ impl Cluster {
         }
     }
 
-    /// Replaces the status of `config` by `status`, if the object has not changed since it was read; returns the new version.
+    /// Replaces the status of `config` by `status`, if the object has not changed since it was read; returns what the server made of it.
     ///
     /// Replaced, not applied: fields that another manager has claimed too would stay, and could keep every later status from
     /// being accepted.
@@ -52,7 +72,7 @@ impl Cluster {
         &self,
         config: &VirtPlatformConfig,
         status: &VirtPlatformConfigStatus,
-    ) -> Result<String, ClusterError> {
+    ) -> Result<StoredStatus, ClusterError> {
         let mut body = config.clone();
         body.metadata.managed_fields = None;
         body.status = Some(status.clone());
@@ -63,7 +83,10 @@ impl Cluster {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let request = Request::new(VirtPlatformConfig::url_path(&(), None));
         let request = request.replace_subresource("status", &config.name_any(), &params, data);
-        Ok(version(&self.request(request).await?))
+        let mut answer = self.request(request).await?;
+        let version = version(&answer);
+        let stored = answer.get_mut("status").map(Value::take).unwrap_or_default();
+        Ok(StoredStatus { version, status: serde_json::from_value(stored).map_err(unfit)? })
     }
 
     /// Sets the members of `status` of an object that does not fit our types.

@@ -12,6 +12,7 @@ mod preview;
 mod write;
 
 pub use client::{ConnectError, client, connect};
+pub use config::StoredStatus;
 pub use error::{Cause, ClusterError, Refusal};
 pub use events::Note;
 pub use kinds::{Served, Subject};

@@ -12,17 +12,19 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Context;
-use super::memory::{Drafted, Memory, Previewed, Slow};
+use super::claims;
+use super::memory::{Circumstances, Drafted, Memory, Previewed, Slow};
 use super::progress::{change, explained, only_rollouts, standing};
 use super::triggers::Causes;
 use super::watches::{NotListed, crd_subject};
 use crate::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
 use crate::cluster::{ClusterError, Served, Subject};
 use crate::engine::{CONCURRENCY, Drafting, Engine, EngineError, Task, version};
+use crate::plan::claim::Claim;
 use crate::plan::health::Rollout;
 use crate::plan::item::PlanItem;
 use crate::plan::observed::{Wanted, World};
-use crate::plan::{Basis, Plan, check};
+use crate::plan::{Basis, Plan, check, compose, prune};
 use crate::registry::{self, Profiles};
 use crate::rollout::Change;
 
@@ -106,6 +108,8 @@ pub(super) async fn world(
         status,
         all: causes.objects || memory.drafted.is_none(),
         due: memory.is_due(),
+        // An approved plan goes on, whatever others wish; the server keeps them from its fields.
+        claims: if executing(status) { Vec::new() } else { ctx.claims.of_others(config) },
         engine: Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen),
     };
     let drafted = match memory.drafted.clone().filter(|known| !look.all && known.generation == wanted.generation) {
@@ -144,6 +148,8 @@ struct Look<'a> {
     all: bool,
     /// It is time to look at what may have changed without an event.
     due: bool,
+    /// What other configurations want.
+    claims: Vec<Claim>,
     engine: Engine<'a>,
 }
 
@@ -153,7 +159,11 @@ impl Look<'_> {
         let served = self.served_kinds().await?;
         self.follow(&served).await?;
         Ok(match self.engine.draft(planner, &served).await? {
-            Drafting::Drafted(drafts, inputs) => Ok(Drafted { generation: self.wanted.generation, drafts, inputs }),
+            Drafting::Drafted(mut drafts, inputs) => {
+                let generation = self.wanted.generation;
+                drafts.extend(prune::departed(self.status, &drafts, generation));
+                Ok(Drafted { generation, drafts, inputs })
+            }
             Drafting::Missing(missing) => Err(World::Missing(missing)),
             Drafting::Invalid(problem) => Err(World::Invalid(problem)),
         })
@@ -187,12 +197,12 @@ impl Look<'_> {
         let reused = reused.into_iter().flatten().map(|item| (item.name.clone(), item)).collect();
         // As they are before anything is asked: what changes meanwhile must be seen as a change afterwards.
         let circumstances: Vec<_> = drafts.iter().map(|draft| self.circumstances(draft)).collect();
-        let task = Task { profile: self.config, kinds: self.profile.kinds(), drafts, remembered: &self.status.items };
+        let (kinds, remembered, claims) = (self.profile.kinds(), &self.status.items, &self.claims);
+        let task = Task { profile: self.config, kinds, drafts, remembered, claims };
         let items = self.engine.items(task, reused).await?;
         let mut previewed = BTreeMap::new();
-        for ((draft, item), (definition, rollouts)) in drafts.iter().zip(items).zip(circumstances) {
-            let mut known =
-                Previewed { followed: item.followed.clone(), definition, rollouts, draft: draft.clone(), item };
+        for ((draft, item), circumstances) in drafts.iter().zip(items).zip(circumstances) {
+            let mut known = Previewed { followed: item.followed.clone(), circumstances, draft: draft.clone(), item };
             if let Some(item) = self.status.items.iter().find(|item| item.name == draft.name) {
                 known.item.since = memory.since(item, &known.item);
             }
@@ -213,10 +223,10 @@ impl Look<'_> {
     /// is shown yet of this spec, or that is what is shown, a plan is better than none.
     fn nothing_passes(&self, items: &[PlanItem], memory: &mut Memory) -> Result<(), GatherError> {
         let status = self.status;
-        let executing = status.phase == Some(Phase::InProgress) && status.approval.is_some();
         // An edit that only approves is no other spec.
         let other_spec = status.planned_spec.as_ref().is_none_or(|planned| planned.hash != self.wanted.spec_hash);
-        if !executing && other_spec {
+        if executing(status) || other_spec {
+            // What is carried out waits by itself, and says so.
             return Ok(());
         }
         let is_shown = |item: &PlanItem| {
@@ -227,7 +237,7 @@ impl Look<'_> {
             return Ok(());
         };
         let since = *memory.passing_since.get_or_insert_with(Instant::now);
-        if since.elapsed() > PATIENCE && !executing {
+        if since.elapsed() > PATIENCE {
             return Ok(());
         }
         Err(GatherError::Passing { object: item.target.to_string(), problem: item.message.clone() })
@@ -235,17 +245,18 @@ impl Look<'_> {
 
     /// What is known of an item, if neither the draft nor anything that its plan depends on has changed since.
     async fn reused(&self, draft: &Draft, known: Option<&Previewed>) -> Result<Option<PlanItem>, GatherError> {
-        let (Some(known), Some(desired)) = (known, desired(draft)) else {
+        let Some(known) = known else {
             return Ok(None);
         };
         if self.due && matches!(known.item.operation, Operation::Blocked | Operation::Deferred) {
             return Ok(None);
         }
-        let (definition, rollouts) = self.circumstances(draft);
+        let (now, then) = (self.circumstances(draft), &known.circumstances);
         // What changes nothing has no effect, whatever the rollouts look like, its own among them.
         let same = known.draft == *draft
-            && known.definition == definition
-            && (known.rollouts == rollouts || known.item.operation == Operation::NoChange);
+            && then.definition == now.definition
+            && (then.rollouts == now.rollouts || known.item.operation == Operation::NoChange)
+            && then.claims == now.claims;
         if !same {
             return Ok(None);
         }
@@ -260,7 +271,7 @@ impl Look<'_> {
         }
         let target = &known.item.target;
         let describe = |source| GatherError::Object { object: target.to_string(), source };
-        let Some(kind) = self.ctx.cluster.resolve_object(desired).await.map_err(describe)? else {
+        let Some(kind) = self.ctx.cluster.resolve_object(&target.empty()).await.map_err(describe)? else {
             return Ok(None);
         };
         // An object that can't be read is the engine's to judge.
@@ -271,11 +282,15 @@ impl Look<'_> {
         Ok(unchanged.then(|| known.item.clone()))
     }
 
-    /// What the plan of `draft` depends on beside its object: the version of its CRD, and what the rollouts look like.
-    fn circumstances(&self, draft: &Draft) -> (Option<String>, String) {
+    /// What the plan of `draft` depends on beside its object, as it is now.
+    fn circumstances(&self, draft: &Draft) -> Circumstances {
         let desired = desired(draft);
-        let definition = desired.and_then(|desired| self.definition(desired));
-        (definition, desired.map(|desired| self.fingerprint(desired)).unwrap_or_default())
+        let target = compose::target(draft);
+        Circumstances {
+            definition: desired.and_then(|desired| self.definition(desired)),
+            rollouts: desired.map(|desired| self.fingerprint(desired)).unwrap_or_default(),
+            claims: claims::fingerprint(self.claims.iter().filter(|claim| claim.is_about(&target))),
+        }
     }
 
     /// What the rollouts look like for `object`, as far as its plan depends on them.
@@ -330,6 +345,11 @@ impl Look<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether an approved plan is being carried out.
+fn executing(status: &VirtPlatformConfigStatus) -> bool {
+    status.phase == Some(Phase::InProgress) && status.approval.is_some()
 }
 
 /// The object that a draft wants.

@@ -39,6 +39,10 @@ pub(super) struct Memory {
     pub(super) passing_since: Option<Instant>,
     /// Items under way that have come no further, by name.
     pub(super) slow: BTreeMap<String, Slow>,
+    /// Whether all that belongs into the audit trail is there.
+    pub(super) recorded: bool,
+    /// Whether it was said that the CRD is too old.
+    pub(super) told_of_crd: bool,
     /// When progress was written last.
     pub(super) progress_at: Option<Timestamp>,
     errors: u32,
@@ -80,12 +84,21 @@ pub(super) struct Previewed {
     pub(super) item: PlanItem,
     /// Name, labels and spec of the object, where its rollout is followed.
     pub(super) followed: Option<Value>,
-    /// The version of the CRD that it was previewed with: defaults and rules come from there.
-    pub(super) definition: Option<String>,
-    /// What the rollouts looked like then, as far as the plan depends on them.
-    pub(super) rollouts: String,
+    /// What the plan depends on beside draft and object, as it was then.
+    pub(super) circumstances: Circumstances,
     /// The draft.
     pub(super) draft: Draft,
+}
+
+/// What the plan of an item depends on beside its draft and its object.
+#[derive(Clone, PartialEq)]
+pub(super) struct Circumstances {
+    /// The version of the CRD: defaults and rules come from there.
+    pub(super) definition: Option<String>,
+    /// What the rollouts look like, as far as the plan depends on them.
+    pub(super) rollouts: String,
+    /// What other configurations want of the object.
+    pub(super) claims: String,
 }
 
 impl Memory {

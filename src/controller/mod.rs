@@ -2,6 +2,7 @@
 
 mod act;
 mod advertise;
+mod claims;
 mod clock;
 mod gather;
 mod memory;
@@ -33,8 +34,9 @@ use crate::api::VirtPlatformConfig;
 use crate::cluster::Cluster;
 use crate::registry::{self, Profiles};
 use crate::rollout::{MachineConfigPools, Rollouts};
+use claims::Claims;
 use memory::Memory;
-use triggers::Triggers;
+use triggers::{Causes, Triggers};
 use watches::Watches;
 
 /// How long to wait before advertising is tried again after an error.
@@ -51,6 +53,7 @@ struct Context {
     triggers: Arc<Triggers>,
     watches: Watches,
     rollouts: Arc<dyn Rollouts>,
+    claims: Claims,
     memories: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Memory>>>>,
     profiles: Profiles,
     version: &'static str,
@@ -69,9 +72,17 @@ impl Context {
         self.watches.leave(config);
     }
 
+    /// `name` is `config` now, or gone: whoever wants something of the same objects looks again.
+    fn tell_others(&self, name: &str, config: Option<&VirtPlatformConfig>) {
+        for other in self.claims.note(name, config) {
+            self.triggers.happened(&other, Causes { objects: true, rollouts: false });
+        }
+    }
+
     /// `config` is gone.
     fn forget(&self, config: &str) {
         self.stand_aside(config);
+        self.tell_others(config, None);
         self.memories.lock().unwrap_or_else(PoisonError::into_inner).remove(config);
     }
 }
@@ -113,6 +124,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
         cluster,
         triggers,
         rollouts,
+        claims: Claims::default(),
         memories: Mutex::default(),
         profiles,
         version,
@@ -129,7 +141,10 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
         match event {
             Ok(Event::Delete(config)) => forgetting.forget(&config.name_any()),
             Ok(Event::InitDone) => {}
-            Ok(Event::Apply(_) | Event::Init | Event::InitApply(_)) | Err(_) => return,
+            Ok(Event::Apply(config) | Event::InitApply(config)) => {
+                return forgetting.tell_others(&config.name_any(), config.0.as_ref().ok());
+            }
+            Ok(Event::Init) | Err(_) => return,
         }
         // The receiver ends with the process.
         let _ = gone.unbounded_send(());

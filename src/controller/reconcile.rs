@@ -20,7 +20,7 @@ use super::{Context, report};
 use crate::api::{
     self, Action, Operation, Phase, Severity, Summary, VirtPlatformConfig, VirtPlatformConfigStatus as Status,
 };
-use crate::cluster::ClusterError;
+use crate::cluster::{ClusterError, Note};
 use crate::plan::conditions::Verdict;
 use crate::plan::decide::decide;
 use crate::plan::decision::{Decision, LookAgain};
@@ -32,6 +32,8 @@ use crate::registry;
 const BUDGET: Duration = Duration::from_secs(60);
 /// A settled configuration is looked at this often without any event.
 const RESYNC: Duration = Duration::from_secs(6 * 3600);
+/// When what could not be recorded is recorded.
+const RECORD_AGAIN: Duration = Duration::from_secs(10);
 /// What blocks an item may go without an event, as a right that is granted or a quota that is raised.
 const BLOCKED: Duration = Duration::from_secs(120);
 
@@ -139,6 +141,11 @@ async fn look(
     let old = our_status(config);
     let name = config.name_any();
 
+    // What a crash, or an error, has kept from the audit trail.
+    if !memory.recorded {
+        memory.recorded = record(ctx, config, &report::latest_notes(&old, now()), now()).await;
+    }
+
     // Gather and draft: the profile's drafts are previewed as soon as it made them.
     let world = if wanted.deleting || wanted.action == Action::Ignore {
         ctx.stand_aside(&name);
@@ -176,6 +183,10 @@ async fn look(
     if let World::Planned(plan) = &seen.world {
         memory.show(&items, plan);
     }
+    if !memory.recorded {
+        let again = Instant::now() + RECORD_AGAIN;
+        memory.due = Some(memory.due.map_or(again, |due| due.min(again)));
+    }
     Ok(outcome?)
 }
 
@@ -203,20 +214,37 @@ async fn report(
     let version = config.resource_version().unwrap_or_default();
     let mut whole = new.clone();
     whole.conditions.extend(conditions::of_others(config.status.as_ref()));
-    let written = ctx.cluster.write_status(config, &whole).await.map_err(LookError::Status)?;
+    let mut written = ctx.cluster.write_status(config, &whole).await.map_err(LookError::Status)?;
     // A write that changed nothing makes no event to wait for.
-    memory.replaced_version = Some(version).filter(|version| *version != written);
+    memory.replaced_version = Some(version).filter(|version| *version != written.version);
+    conditions::retain_ours(&mut written.status.conditions);
+    if written.status != new && !std::mem::replace(&mut memory.told_of_crd, true) {
+        tracing::warn!(
+            config = name,
+            "the cluster leaves out parts of the status: its CRD is older than this program. Apply \
+             crds/advisor.kubevirt.io_virtplatformconfigs.yaml of this release"
+        );
+    }
     memory.progress_at = Some(now);
     let phase = new.phase.map(|phase| format!("{phase:?}"));
     tracing::info!(config = name, phase, plan = new.plan_hash, "status written");
-    for note in report::notes(old, &new) {
-        if let Err(error) = ctx.cluster.record(config, &note, now).await {
-            tracing::warn!(config = name, event = note.reason, %error, "an event could not be recorded");
-        }
-    }
-    settled.status = new;
+    memory.recorded &= record(ctx, config, &report::notes(old, &new), now).await;
+    // As it is stored: what comes back with the event of this write is nothing new.
+    settled.status = written.status;
     memory.settled = Some(settled);
     Ok(())
+}
+
+/// Records `notes`, if that can be done now.
+async fn record(ctx: &Context, config: &VirtPlatformConfig, notes: &[Note], now: jiff::Timestamp) -> bool {
+    let mut recorded = true;
+    for note in notes {
+        if let Err(error) = ctx.cluster.record(config, note, now).await {
+            tracing::warn!(config = config.name_any(), event = note.reason, %error, "an event could not be recorded");
+            recorded = false;
+        }
+    }
+    recorded
 }
 
 /// When to look again if nothing happens.

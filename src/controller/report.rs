@@ -11,6 +11,10 @@ use crate::cluster::Note;
 /// Progress is written at most this often: a rollout of hundreds of machines reports every second.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
+/// An event can be missing of what is not older: a process is back by then. Well within the hour that events are kept, so that none
+/// is recorded a second time.
+const LOST_AT_MOST: Duration = Duration::from_secs(300);
+
 /// How long a change that only tells of progress must wait; `None` if it can be written, or must be.
 pub(super) fn progress_pause(
     old: &Status,
@@ -38,57 +42,88 @@ fn without_texts(status: &Status) -> Status {
 pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
     let mut notes = Vec::new();
     let plan = new.plan_hash.clone().unwrap_or_default();
-    // The stored time of the transition makes it this occurrence and no other, also after a crash.
-    let key = |what: &str, since: Option<&Time>| {
-        format!("{plan}/{what}/{}", since.map(|since| since.0.to_string()).unwrap_or_default())
-    };
     for item in &new.items {
         let before = old.items.iter().find(|before| before.name == item.name);
         // Only an execution writes: what a plan finds as wanted was not our doing.
         if old.phase == Some(Phase::InProgress) && before.is_some_and(|before| before.state != item.state) {
-            notes.extend(item_note(item, &key(&item.name, item.last_transition_time.as_ref())));
+            notes.extend(item_note(item));
         }
     }
-    let text = new.summary.as_ref().map(|summary| summary.text.clone()).unwrap_or_default();
     let planned = old.plan_hash != new.plan_hash;
     if old.phase != new.phase || (planned && new.phase != Some(Phase::Completed)) {
-        let holds = new.phase.map(|phase| format!("{phase:?}"));
-        let condition = new.conditions.iter().find(|condition| Some(&condition.type_) == holds.as_ref());
-        let since = condition.map(|condition| &condition.last_transition_time);
-        let note = |reason, action, warning| {
-            Some(Note { reason, action, warning, text: text.clone(), key: key(reason, since) })
-        };
-        notes.extend(match new.phase {
-            Some(Phase::ReviewRequired) => note("ReviewRequired", "Plan", false),
-            // Without an approval nothing is executed: what is as wanted is only not in effect yet.
-            Some(Phase::InProgress) => new.approval.as_ref().map(|approval| Note {
-                reason: "Approved",
-                action: "Approve",
-                warning: false,
-                text: approved(new, approval),
-                key: key("Approved", since),
-            }),
-            Some(Phase::Completed) => note("Completed", "Report", false),
-            Some(Phase::CompletedWithErrors) => note("CompletedWithErrors", "Report", true),
-            Some(Phase::CompletedWithUpgrade) => note("UpgradeAvailable", "Plan", false),
-            Some(Phase::Drifted) => note("Drifted", "Report", true),
-            Some(Phase::Failed) => note("Failed", "Report", true),
-            Some(Phase::PrerequisiteFailed) => note("PrerequisiteFailed", "Plan", true),
-            Some(Phase::Ignored) => old.phase.and_then(|_| note("Ignored", "Report", false)),
-            Some(Phase::Pending | Phase::Drafting) | None => None,
-        });
+        // That a profile is advertised is no news.
+        notes.extend(phase_note(&plan, new).filter(|note| note.reason != "Ignored" || old.phase.is_some()));
     }
     notes
 }
 
-fn item_note(item: &Item, key: &str) -> Option<Note> {
+/// What of the audit trail may have been lost by a crash between `status` and its events: what happened just before `now`. Recorded
+/// again, each is the same event.
+pub(super) fn latest_notes(status: &Status, now: Timestamp) -> Vec<Note> {
+    let plan = status.plan_hash.clone().unwrap_or_default();
+    let is_recent = |at: &Time| now.duration_since(at.0).unsigned_abs() <= LOST_AT_MOST;
+    let changed = status.items.iter().filter(|item| {
+        // Written by an execution, not found as wanted.
+        let by_us = item.wait_started_at.is_some() || item.state == ItemState::Failed;
+        by_us && item.last_transition_time.as_ref().is_some_and(is_recent)
+    });
+    let mut notes: Vec<_> = changed.filter_map(item_note).collect();
+    let of_plan = status.planned_at.as_ref().filter(|_| status.phase != Some(Phase::Completed));
+    if phase_since(status).is_some_and(is_recent) || of_plan.is_some_and(is_recent) {
+        notes.extend(phase_note(&plan, status).filter(|note| note.reason != "Ignored"));
+    }
+    notes
+}
+
+/// The stored time of the transition makes it this occurrence and no other, also after a crash.
+fn key(plan: &str, what: &str, since: Option<&Time>) -> String {
+    format!("{plan}/{what}/{}", since.map(|since| since.0.to_string()).unwrap_or_default())
+}
+
+/// Since when the phase has been what it is.
+fn phase_since(status: &Status) -> Option<&Time> {
+    let holds = status.phase.map(|phase| format!("{phase:?}"));
+    let condition = status.conditions.iter().find(|condition| Some(&condition.type_) == holds.as_ref());
+    condition.map(|condition| &condition.last_transition_time)
+}
+
+fn phase_note(plan: &str, status: &Status) -> Option<Note> {
+    let text = status.summary.as_ref().map(|summary| summary.text.clone()).unwrap_or_default();
+    // Another plan of which nothing is left to do is no news.
+    let plan = if status.phase == Some(Phase::Completed) { "" } else { plan };
+    let key = |what: &str| key(plan, what, phase_since(status));
+    let note = |reason, action, warning| Some(Note { reason, action, warning, text: text.clone(), key: key(reason) });
+    match status.phase? {
+        Phase::ReviewRequired => note("ReviewRequired", "Plan", false),
+        // Without an approval nothing is executed: what is as wanted is only not in effect yet.
+        Phase::InProgress => status.approval.as_ref().map(|approval| Note {
+            reason: "Approved",
+            action: "Approve",
+            warning: false,
+            text: approved(status, approval),
+            key: key("Approved"),
+        }),
+        Phase::Completed => note("Completed", "Report", false),
+        Phase::CompletedWithErrors => note("CompletedWithErrors", "Report", true),
+        Phase::CompletedWithUpgrade => note("UpgradeAvailable", "Plan", false),
+        Phase::Drifted => note("Drifted", "Report", true),
+        Phase::Failed => note("Failed", "Report", true),
+        Phase::PrerequisiteFailed => note("PrerequisiteFailed", "Plan", true),
+        Phase::Ignored => note("Ignored", "Report", false),
+        Phase::Pending | Phase::Drafting => None,
+    }
+}
+
+fn item_note(item: &Item) -> Option<Note> {
     let (reason, warning) = match item.state {
         ItemState::Completed => ("ItemApplied", false),
         ItemState::Failed => ("ItemFailed", true),
         ItemState::Pending | ItemState::InProgress => return None,
     };
     let text = format!("{}: {}.", item.target_ref, item.message.trim_end_matches('.'));
-    Some(Note { reason, action: "Apply", warning, text, key: key.to_owned() })
+    // Whatever plan is on display by then.
+    let key = key("", &item.name, item.last_transition_time.as_ref());
+    Some(Note { reason, action: "Apply", warning, text, key })
 }
 
 fn approved(status: &Status, approval: &Approval) -> String {
@@ -100,6 +135,7 @@ fn approved(status: &Status, approval: &Approval) -> String {
 mod tests {
     use super::*;
     use crate::api::Summary;
+    use crate::plan::conditions::{self, Verdict};
 
     fn status(phase: Phase, text: &str) -> Status {
         let summary = Summary { text: text.to_owned(), ..Summary::default() };
@@ -114,6 +150,44 @@ mod tests {
         assert_eq!(progress_pause(&one, &two, Some(at(0)), at(10)), None);
         assert_eq!(progress_pause(&one, &two, None, at(4)), None, "the first progress is told at once");
         assert_eq!(progress_pause(&one, &status(Phase::Completed, ""), Some(at(0)), at(1)), None);
+    }
+
+    /// A crash between a status and its events loses none of them, and doubles none.
+    #[test]
+    fn what_a_crash_may_have_lost_is_recorded_under_the_same_names() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let since = |second| Some(Time(at(second)));
+        let mut executing = status(Phase::InProgress, "under way");
+        let verdict = |phase, second| {
+            let verdict = Verdict { phase, reason: "R", message: "m", input_drift: None, generation: 1 };
+            conditions::derive(&[], &verdict, at(second))
+        };
+        executing.items = vec![item("a", ItemState::InProgress, since(900)), item("b", ItemState::Pending, None)];
+        let mut done = status(Phase::Completed, "done");
+        done.conditions = verdict(Phase::Completed, 1000);
+        done.items = vec![item("a", ItemState::Completed, since(1000)), item("b", ItemState::Failed, since(1000))];
+        done.plan_hash = Some("v1:other".into());
+        let at_once = notes(&executing, &done);
+        assert_eq!(at_once.len(), 3, "{at_once:?}");
+        assert_eq!(latest_notes(&done, at(1010)), at_once);
+        done.plan_hash = Some("v1:another, as wanted too".into());
+        assert_eq!(latest_notes(&done, at(1010)), at_once);
+        assert!(latest_notes(&done, at(2000)).is_empty(), "a restart later tells nothing again");
+        done.items[0].wait_started_at = None;
+        done.items[1].state = ItemState::Pending;
+        assert_eq!(latest_notes(&done, at(1010)).len(), 1, "what was found as wanted is not our doing");
+    }
+
+    fn item(name: &str, state: ItemState, since: Option<Time>) -> Item {
+        let mut item: Item = serde_json::from_value(serde_json::json!({
+            "name": name, "targetRef": {"apiVersion": "v1", "kind": "Widget", "name": name}, "operation": "Update", "wave": 0,
+            "impactSeverity": "Low",
+        }))
+        .unwrap();
+        item.state = state;
+        item.wait_started_at = since.clone();
+        item.last_transition_time = since;
+        item
     }
 
     #[test]

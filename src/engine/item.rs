@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use profile_sdk::{Access, Body, Draft};
+use profile_sdk::{Access, Body, Declared, Draft};
 use serde_json::{Value, json};
 
 use super::remedy::{self, About};
@@ -12,7 +12,7 @@ use crate::cluster::{ApplyMode, ClusterError, Precondition, Previewed, Served};
 use crate::plan::compose::{compose, target};
 use crate::plan::item::{Effect, PlanItem, Preview};
 use crate::plan::quantity::keep_spelling;
-use crate::plan::{check, fields, redact};
+use crate::plan::{check, diff, fields, prune, redact};
 
 /// How often a preview is made again because its object moved between two requests.
 const RACES: usize = 3;
@@ -60,7 +60,7 @@ impl Engine<'_> {
 
     /// The item of `draft`, from what the server says of it and what that sets in motion.
     pub(super) fn item(&self, task: Task<'_>, draft: &Draft, (preview, effect): (Preview, Effect)) -> PlanItem {
-        let remembered = task.remembered.iter().find(|item| item.name == draft.name);
+        let remembered = remembered(task, draft);
         let followed = self.followed(draft, &preview);
         PlanItem { followed, ..compose(draft, &manager(task.profile), preview, effect, remembered) }
     }
@@ -94,22 +94,46 @@ impl Engine<'_> {
             }
             return Ok(Preview::Deferred { desired: desired.clone(), after: needed.draft.name.clone() });
         }
-        let named = json!({"apiVersion": target.api_version, "kind": target.kind});
-        let kind = match self.cluster.resolve_object(&named).await {
-            Ok(Some(kind)) => kind,
-            Ok(None) => return blocked(remedy::not_served(&target)),
-            Err(source) => return Err(EngineError::Preview { object: target.to_string(), source }.into()),
+        let described = target.to_string();
+        let (kind, target) = match self.served_as(task, draft, target).await {
+            Ok((Some(kind), target)) => (kind, target),
+            // Its objects went with the kind.
+            Ok((None, target)) if matches!(draft.body, Body::Remove(_)) && declared(task, &target).is_some() => {
+                return Ok(Preview::Removal { live: None, result: None, stays_for: Vec::new() });
+            }
+            Ok((None, target)) => return blocked(remedy::not_served(&target)),
+            Err(source) => return Err(EngineError::Preview { object: described, source }.into()),
         };
         if kind.namespaced != target.namespace.is_some() {
             return blocked(remedy::wrong_scope(&target, kind.namespaced));
         }
-        let remembered = task.remembered.iter().find(|item| item.name == draft.name);
+        let remembered = remembered(task, draft);
         let subject = Subject { draft, target, kind, manager: manager(task.profile), remembered };
         match &draft.body {
             Body::Remove(_) => self.removal(&subject).await,
             Body::Ensure(desired) => self.application(task, &subject, desired).await,
             Body::Blocked { remedy, .. } => Ok(Preview::refused(remedy.clone())),
         }
+    }
+
+    /// Where the object is served. One that is only taken back may have been written when another version was the best.
+    async fn served_as(
+        &self,
+        task: Task<'_>,
+        draft: &Draft,
+        mut target: TargetRef,
+    ) -> Result<(Option<Served>, TargetRef), ClusterError> {
+        let found = match (&draft.body, declared(task, &target)) {
+            (Body::Remove(_), Some(declared)) => self.cluster.resolve(&declared.kind).await?,
+            _ => {
+                let named = json!({"apiVersion": target.api_version, "kind": target.kind});
+                self.cluster.resolve_object(&named).await?
+            }
+        };
+        if let Some(found) = &found {
+            target.api_version.clone_from(&found.resource.api_version);
+        }
+        Ok((found, target))
     }
 
     /// What applying `desired` would do.
@@ -147,6 +171,9 @@ impl Engine<'_> {
                 return blocked(check::too_large(size));
             }
             if let Some(remedy) = remedy::other_configuration(&conflicts, &subject.manager, &result) {
+                return blocked(remedy);
+            }
+            if let Some(remedy) = contested(task, subject, live.as_ref(), &result) {
                 return blocked(remedy);
             }
             return Ok(Preview::Known { desired, live, result, conflicts });
@@ -266,10 +293,35 @@ impl Engine<'_> {
     }
 }
 
+/// Which other configuration wants another value somewhere. What we hold already is not in question: the server tells the other one
+/// of it.
+fn contested(task: Task<'_>, subject: &Subject<'_>, live: Option<&Value>, result: &Value) -> Option<String> {
+    let mut claims = task.claims.iter().filter(|claim| claim.is_about(&subject.target)).peekable();
+    claims.peek()?;
+    let changes = live.map(diff::without_noise) != Some(diff::without_noise(result));
+    if !changes {
+        // It is as wanted here; the other one is told.
+        return None;
+    }
+    let owned = fields::applied_by(result, &subject.manager);
+    let held = live.map(|live| fields::applied_by(live, &subject.manager)).unwrap_or_default();
+    claims.find_map(|claim| Some(remedy::contested(&claim.config, claim.against(result, &owned, &held)?, result)))
+}
+
 /// Whether the profile creates objects of this kind, and does not only change those that are there.
 fn may_create(task: Task<'_>, target: &TargetRef) -> bool {
+    declared(task, target).is_none_or(|declared| declared.access == Access::Write)
+}
+
+/// What the plan before said of the draft's object. One that is taken back had another name there if its item has another object now.
+fn remembered<'a>(task: Task<'a>, draft: &Draft) -> Option<&'a Item> {
+    let (target, removes) = (target(draft), matches!(draft.body, Body::Remove(_)));
+    let mut same = task.remembered.iter().filter(|item| prune::is_same(&item.target_ref, &target));
+    same.find(|item| removes || item.name == draft.name)
+}
+
+/// What the profile declares of the object's kind.
+fn declared<'a>(task: Task<'a>, target: &TargetRef) -> Option<&'a Declared> {
     let group = target.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-    let declared =
-        task.kinds.iter().find(|declared| (declared.kind.group, declared.kind.kind) == (group, target.kind.as_str()));
-    declared.is_none_or(|declared| declared.access == Access::Write)
+    task.kinds.iter().find(|declared| (declared.kind.group, declared.kind.kind) == (group, target.kind.as_str()))
 }

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::api::{FIELD_MANAGER, Item};
 use crate::cluster::{Cluster, ClusterError, Served, Subject};
+use crate::plan::claim::Claim;
 use crate::plan::item::PlanItem;
 use crate::plan::{Basis, Plan, check};
 use crate::rollout::Rollouts;
@@ -102,6 +103,8 @@ pub struct Task<'a> {
     pub drafts: &'a [Draft],
     /// The items of the plan before, as the status has them.
     pub remembered: &'a [Item],
+    /// What other configurations want.
+    pub claims: &'a [Claim],
 }
 
 /// Told of each object that is read, with its version or `None` if it does not exist.

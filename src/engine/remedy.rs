@@ -48,11 +48,15 @@ pub(super) fn webhook(message: &str) -> String {
 pub(super) fn other_configuration(conflicts: &[(String, String)], manager: &str, result: &Value) -> Option<String> {
     let prefix = format!("{FIELD_MANAGER}/");
     let (field, other) = conflicts.iter().find(|(_, other)| other.starts_with(&prefix) && other != manager)?;
-    let path = fields::from_cause(field, &[result]).pointer(result);
-    let other = other.trim_start_matches(&prefix);
-    Some(format!(
+    Some(contested(other.trim_start_matches(&prefix), &fields::from_cause(field, &[result]), result))
+}
+
+/// Another configuration wants another value of `field`.
+pub(super) fn contested(other: &str, field: &fields::FieldPath, result: &Value) -> String {
+    let path = field.pointer(result);
+    format!(
         "configuration {other} wants another value at {path}: change the options of one of them, or set one to Ignore"
-    ))
+    )
 }
 
 /// The rule that is missing, as it is written into a Role or ClusterRole.

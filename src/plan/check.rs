@@ -18,7 +18,7 @@ pub const OBJECT_LIMIT: usize = 1_572_000;
 /// The longest name of an object.
 const NAME_LIMIT: usize = 253;
 /// The longest name of a namespace.
-const LABEL_LIMIT: usize = 63;
+pub(super) const LABEL_LIMIT: usize = 63;
 /// Metadata that only the server sets.
 const SERVER_SET: [&str; 8] = [
     "uid",

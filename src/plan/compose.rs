@@ -194,7 +194,8 @@ fn approximate(draft: &Draft, desired: &Value, live: Option<&Value>, result: &Va
 
 fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<String>, effect: Effect) -> PlanItem {
     let change = Change::of(states, draft);
-    let target = target(draft);
+    // In the version that is served now.
+    let target = states.live.map_or_else(|| target(draft), TargetRef::of);
     let Some(live) = states.live else {
         return gone(draft, target, waiting_for_nothing());
     };
@@ -295,6 +296,7 @@ fn blank(draft: &Draft) -> PlanItem {
         name: draft.name.clone(),
         target: TargetRef::default(),
         operation: Operation::Blocked,
+        prune: matches!(draft.body, Body::Remove(_)),
         wave: draft.wave,
         severity: Severity::Low,
         diff: String::new(),

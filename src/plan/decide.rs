@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 
 use super::changes::{changed_inputs, stale_items, writes};
-use super::decision::{Decision, Publication};
+use super::decision::{Decision, Execution, Publication};
 use super::guard::{Guard, stops};
 use super::health::Rollout;
 use super::observed::{Observed, World};
@@ -31,7 +31,10 @@ pub fn decide(seen: &Observed<'_>, now: Timestamp) -> Decision {
         (World::Missing(missing), _) => Decision::AwaitPrerequisites(missing.clone()),
         (World::Planned(plan), None) => settle(seen, plan, now),
         (World::Planned(plan), Some(approval)) if is_withdrawn(seen, approval) => withdrawn(seen, plan),
-        (World::Planned(plan), Some(approval)) => execution::next(seen, approval, plan, now),
+        (World::Planned(plan), Some(approval)) => match execution::next(seen, approval, plan, now) {
+            Decision::Publish(end) if end.reason == reason::OPTIONS_CHANGED => replaced(seen, plan, end, now),
+            next => next,
+        },
         (World::Rollouts(rollouts), Some(approval)) if !is_withdrawn(seen, approval) => {
             execution::progress(seen, approval, rollouts, now)
         }
@@ -47,6 +50,18 @@ fn is_withdrawn(seen: &Observed<'_>, approval: &Approval) -> bool {
     stops(Guard::ActionWithdrawn, wanted.action != Action::Apply)
         || stops(Guard::HashWithdrawn, approval.how == ApprovedBy::Hash && names_another)
         || stops(Guard::BypassWithdrawn, approval.how == ApprovedBy::Bypass && !wanted.bypass)
+}
+
+/// The options were edited during an execution, which has ended by that: an automatic policy approves what was edited.
+fn replaced(seen: &Observed<'_>, plan: &Plan, end: Publication, now: Timestamp) -> Decision {
+    let can_begin = plan.blocked().next().is_none() && !plan.is_satisfied();
+    match approval::granted(seen, plan, now) {
+        Ok(approval) if can_begin && approval.how == ApprovedBy::Policy => match execution::begin(plan, approval) {
+            Decision::Execute(execution) => Decision::Execute(Execution { replaces: true, ..execution }),
+            other => other,
+        },
+        Ok(_) | Err(_) => Decision::Publish(end),
+    }
 }
 
 /// The action went back to DryRun, or the approving hash was taken away, in the middle of an execution: stop, say what was done, show what is left.
@@ -73,11 +88,8 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
     if stops(Guard::CauseRemains, failed && !cause_is_gone(seen, plan)) {
         return Decision::Hold;
     }
-    let left = left_behind(seen.status, plan);
-    let told = |phase, reason, detail: String, news| {
-        let detail = [detail.as_str(), left.as_str()].join(" ").trim().to_owned();
-        Decision::Publish(Publication { phase, reason, detail, news, ended: None })
-    };
+    let told =
+        |phase, reason, detail, news| Decision::Publish(Publication { phase, reason, detail, news, ended: None });
     let publish = |phase, reason, detail| told(phase, reason, detail, false);
     if stops(Guard::BlockedItem, plan.blocked().next().is_some()) {
         return publish(Phase::ReviewRequired, reason::BLOCKED, String::new());
@@ -118,16 +130,6 @@ fn satisfied(status: &VirtPlatformConfigStatus, plan: &Plan) -> (Phase, &'static
     }
 }
 
-/// What earlier plans applied and this one does not speak of: it stays, and that must be said.
-fn left_behind(status: &VirtPlatformConfigStatus, plan: &Plan) -> String {
-    let gone = status.items.iter().filter(|item| item.applied.is_some() && plan.item(&item.name).is_none());
-    let names: Vec<_> = gone.map(|item| item.target_ref.to_string()).collect();
-    if names.is_empty() {
-        return String::new();
-    }
-    format!("No longer part of the plan, and left as it is: {}.", names.join(", "))
-}
-
 /// Whether what made the execution fail can have changed: the spec, an input, or the target of an item that failed.
 fn cause_is_gone(seen: &Observed<'_>, plan: &Plan) -> bool {
     let (status, wanted) = (seen.status, seen.wanted);
@@ -135,7 +137,8 @@ fn cause_is_gone(seen: &Observed<'_>, plan: &Plan) -> bool {
     let target_moved = status.items.iter().filter(|item| item.state == ItemState::Failed).any(|item| {
         plan.item(&item.name).is_none_or(|fresh| match item.applied {
             Some(_) => !fresh.moved.is_empty(),
-            None => fresh.hash != item.item_hash,
+            // Of what can't be told nothing has moved.
+            None => fresh.hash != item.item_hash && !fresh.passing,
         })
     });
     // A failure without failed items is one of the spec or of an input; that a plan could be made says it is gone.

@@ -53,6 +53,8 @@ pub struct Publication {
 pub struct Execution {
     /// The approval that it rests on.
     pub approval: Approval,
+    /// Whether it takes the place of an execution that ends by this.
+    pub replaces: bool,
     /// The items whose state or message is known anew.
     pub steps: Vec<Step>,
     /// The items to write now. Their intent is stored.

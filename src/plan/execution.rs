@@ -4,6 +4,7 @@
 //! effect). After a crash at any point the live object tells which of them is true.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -16,6 +17,9 @@ use super::item::PlanItem;
 use super::observed::Observed;
 use super::{Plan, reason};
 use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase};
+
+/// How soon something that may pass by itself, as a webhook that is down, is tried again.
+const PASSING: Duration = Duration::from_secs(10);
 
 /// The first step of a plan that was just approved: the intent of its first wave.
 #[must_use]
@@ -33,7 +37,7 @@ pub(super) fn begin(plan: &Plan, approval: Approval) -> Decision {
     let steps = steps.collect();
     let of_first = plan.items.iter().filter(|item| item.changes() && Some(item.wave) == first);
     let write = after_intent(of_first.map(|item| &item.name));
-    Decision::Execute(Execution { approval, steps, write, look_again: LookAgain::AtOnce })
+    Decision::Execute(Execution { approval, replaces: false, steps, write, look_again: LookAgain::AtOnce })
 }
 
 /// The next step, from a plan that was made anew.
@@ -43,10 +47,24 @@ pub(super) fn next(seen: &Observed<'_>, approval: &Approval, plan: &Plan, now: T
         return Decision::Publish(end);
     }
     let standing = |item: &Item| match plan.item(&item.name) {
+        Some(fresh) if fresh.passing => unknown(seen, item, &fresh.message, now),
         Some(fresh) => stand(seen, item, is_written(item, fresh), &fresh.rollout, now),
         None => Standing::Unwritten,
     };
-    walk(seen, approval, now, standing).unwrap_or_else(|| finish(seen, plan))
+    let next = walk(seen, approval, now, standing).unwrap_or_else(|| finish(seen, plan));
+    let open = |item: &Item| matches!(item.state, ItemState::Pending | ItemState::InProgress);
+    let can_not_be_told = |item: &Item| plan.item(&item.name).is_some_and(|fresh| fresh.passing && open(item));
+    match next {
+        Decision::Execute(execution) if stops(Guard::Unknown, seen.status.items.iter().any(can_not_be_told)) => {
+            let soon = now.checked_add(PASSING).unwrap_or(now);
+            let at = match execution.look_again {
+                LookAgain::At(at) => at.min(soon),
+                LookAgain::AtOnce | LookAgain::OnEvent => soon,
+            };
+            Decision::Execute(Execution { write: Vec::new(), look_again: LookAgain::At(at), ..execution })
+        }
+        next => next,
+    }
 }
 
 /// The next step while everything that was written is on its way: nothing is written here.
@@ -100,6 +118,17 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
     }
 }
 
+/// Where an item stands of which nothing can be told at the moment: it is waited for.
+fn unknown(seen: &Observed<'_>, item: &Item, why: &str, now: Timestamp) -> Standing {
+    match item.state {
+        ItemState::InProgress if deadline(seen, item, now).is_some_and(|deadline| deadline <= now) => {
+            Standing::Failed(format!("Not written and in effect within spec.waitTimeout: {why}"))
+        }
+        ItemState::InProgress => Standing::Waiting { text: why.to_owned(), paused: false },
+        ItemState::Pending | ItemState::Completed | ItemState::Failed => unlooked(item),
+    }
+}
+
 /// Where an item stands by its memory alone.
 fn unlooked(item: &Item) -> Standing {
     match item.state {
@@ -113,7 +142,8 @@ fn unlooked(item: &Item) -> Standing {
 /// When the item's time is up. A pause that is going on, or has just ended, is not counted.
 fn deadline(seen: &Observed<'_>, item: &Item, now: Timestamp) -> Option<Timestamp> {
     let limit = seen.wanted.wait_timeout?;
-    let start = item.wait_started_at.as_ref()?.0;
+    // Before it is written the time runs from its intent.
+    let start = item.wait_started_at.as_ref().or(item.last_transition_time.as_ref())?.0;
     let paused = item.paused_since.as_ref().map(|since| now.duration_since(since.0)).unwrap_or_default();
     start.checked_add(limit).ok()?.checked_add(paused).ok()
 }
@@ -152,7 +182,7 @@ fn walk(
             return Some(fail(Phase::Failed, &failed, steps));
         }
         let execute = |steps, write, look_again| {
-            Some(Decision::Execute(Execution { approval: approval.clone(), steps, write, look_again }))
+            Some(Decision::Execute(Execution { approval: approval.clone(), replaces: false, steps, write, look_again }))
         };
         if !pending.is_empty() {
             steps.extend(pending.iter().map(|item| intent(&item.name)));
@@ -225,6 +255,8 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     let hashes = items.iter().map(|item| match plan.item(&item.name) {
         // What an earlier item brings makes another item of it; it is not written under this plan.
         Some(_) if item.operation == Operation::Deferred => item.item_hash.as_str(),
+        // Nothing is written until it can be told.
+        Some(fresh) if fresh.passing => item.item_hash.as_str(),
         Some(fresh) if stops(Guard::UnwrittenMoved, is_unwritten(item, fresh)) => fresh.hash.as_str(),
         _ => item.item_hash.as_str(),
     });

@@ -54,6 +54,8 @@ pub enum Guard {
     WrittenMoved,
     /// What is not written yet must be as it was reviewed.
     UnwrittenMoved,
+    /// While something of what is approved can't be told, nothing of it is written.
+    Unknown,
     /// A wave waits until the one before it is in effect.
     WaveUnfinished,
     /// With failurePolicy Abort nothing comes after a failure.
@@ -75,7 +77,7 @@ pub enum Guard {
 #[cfg(test)]
 impl Guard {
     /// All of them.
-    pub(super) const ALL: [Self; 32] = [
+    pub(super) const ALL: [Self; 33] = [
         Self::BeingDeleted,
         Self::Ignored,
         Self::NotApply,
@@ -100,6 +102,7 @@ impl Guard {
         Self::OtherDigest,
         Self::WrittenMoved,
         Self::UnwrittenMoved,
+        Self::Unknown,
         Self::WaveUnfinished,
         Self::Aborted,
         Self::Deferred,

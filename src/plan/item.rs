@@ -101,6 +101,8 @@ pub struct PlanItem {
     pub target: TargetRef,
     /// What happens to it.
     pub operation: Operation,
+    /// Whether the object is wanted no more.
+    pub prune: bool,
     /// When it happens.
     pub wave: u32,
     /// How much that disturbs.

@@ -5,6 +5,7 @@
 pub mod approval;
 pub mod changes;
 pub mod check;
+pub mod claim;
 pub mod compose;
 pub mod conditions;
 mod contents;
@@ -26,6 +27,7 @@ pub mod observed;
 pub mod offline;
 mod ownership;
 pub mod pointer;
+pub mod prune;
 pub mod quantity;
 pub mod reason;
 pub mod redact;

@@ -8,7 +8,7 @@ use super::digest;
 use super::fields::{self, FieldPath};
 use super::item::Moved;
 use super::quantity::canonical;
-use super::redact::Redactor;
+use super::redact::{PLACEHOLDER, Redactor};
 use super::wire::cut_text;
 use crate::api::Applied;
 
@@ -16,8 +16,6 @@ use crate::api::Applied;
 const PATH_LIMIT: usize = 1000;
 /// As much of a value as is told of a change.
 const GLIMPSE_LIMIT: usize = 120;
-/// How the place of a hidden value begins.
-const PLACEHOLDER: &str = "\"(hidden";
 
 /// How values are compared: amounts in one spelling, and of a map that is wanted empty only that it is there, since what
 /// others put into it is theirs.

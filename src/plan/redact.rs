@@ -15,6 +15,8 @@ use super::pointer;
 const SECRET_VALUES: [&str; 2] = ["/data", "/stringData"];
 /// Members that hold what a login or a disk needs, in whatever object (Ignition's users and LUKS devices).
 const PASSWORDS: [&str; 3] = ["passwordHash", "password", "keyFile"];
+/// How the place of a hidden value begins, as JSON.
+pub(super) const PLACEHOLDER: &str = "\"(hidden";
 /// Members of an embedded file that hold its contents.
 const CONTENTS: [&str; 2] = ["contents", "append"];
 
@@ -115,6 +117,12 @@ impl Redactor {
 pub fn is_secret(object: &Value) -> bool {
     let is = |key: &str, wanted: &str| object.get(key).and_then(Value::as_str) == Some(wanted);
     is("kind", "Secret") && is("apiVersion", "v1")
+}
+
+/// Whether `shown` holds the place of a hidden value: what it means can't be compared with anything.
+#[must_use]
+pub fn is_hidden(shown: &Value) -> bool {
+    shown.to_string().contains(PLACEHOLDER)
 }
 
 /// Whether something of `object` is never shown, whatever a profile says.

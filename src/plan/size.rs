@@ -113,6 +113,7 @@ mod tests {
             }],
             pools: Vec::new(),
             managed_fields: (0..paths).map(|index| format!("data.key{index}")).collect(),
+            prune: false,
             state: ItemState::Pending,
             message: "m".repeat(1000),
             last_transition_time: None,

@@ -14,7 +14,7 @@ use super::observed::{Observed, World};
 use super::reason::{self, condition};
 use super::summary;
 use super::wire::{SUMMARY_LIMIT, cut_text, time};
-use super::{Plan, digest, message, size};
+use super::{Plan, digest, message, prune, size};
 use crate::api::{
     Applied, HistoryEntry, Item, ItemState, Operation, Phase, PlannedSpec, TargetRef,
     VirtPlatformConfigStatus as Status,
@@ -143,7 +143,10 @@ fn execute(
     written: &BTreeMap<String, Written>,
     now: Timestamp,
 ) -> (Phase, &'static str, String) {
-    let begins = seen.status.phase != Some(Phase::InProgress) || seen.status.approval.is_none();
+    if execution.replaces {
+        end(status, Some("Stale"), now);
+    }
+    let begins = execution.replaces || seen.status.phase != Some(Phase::InProgress) || seen.status.approval.is_none();
     if let Some(plan) = planned(seen).filter(|_| begins) {
         show(status, seen, plan, now);
         for item in &mut status.items {
@@ -243,7 +246,9 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
         .items
         .iter()
         .map(|fresh| {
+            // An item that has another object now has no past.
             let before = old.items.iter().find(|item| item.name == fresh.name);
+            let before = before.filter(|item| prune::is_same(&item.target_ref, &fresh.target));
             shown(fresh, before, same, now)
         })
         .collect();
@@ -281,6 +286,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         conflicts: fresh.conflicts.iter().take(CONFLICT_LIMIT).cloned().collect(),
         pools: fresh.effect.pools.keys().take(POOL_LIMIT).cloned().collect(),
         managed_fields: managed_fields(fresh),
+        prune: fresh.prune,
         state,
         message: cut_text(&message, MESSAGE_LIMIT),
         last_transition_time: unmoved.and_then(|item| item.last_transition_time.clone()).or_else(|| Some(time(now))),

@@ -2,7 +2,7 @@
 
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use virt_advisor::api::{ApprovedBy, Phase};
+use virt_advisor::api::{ApprovedBy, Operation, Phase, Severity};
 
 use crate::fixture::{Fixture, PROFILE, Setup, descheduler};
 
@@ -216,16 +216,27 @@ async fn going_back_to_dry_run_stops_the_execution_and_says_what_was_done() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_leaves_the_plan_is_said_to_stay() {
+async fn d22_an_option_that_is_switched_off_takes_its_object_back_machine_by_machine() {
     let fixture = Fixture::start(Setup::default()).await;
     fixture.wait_for(Phase::Ignored).await;
     fixture.patch(json!({"action": "Apply"})).await;
     fixture.wait_for(Phase::Completed).await;
     fixture.patch(json!({"options": {"loadAware": {"enablePSIMetrics": false}}})).await;
-    let done = fixture.wait("the smaller plan", |status| status.items.len() == 1).await;
-    assert_eq!(done.phase, Some(Phase::Completed));
-    let text = done.summary.unwrap().text;
-    assert!(text.contains("left as it is: MachineConfig 99-worker-psi-karg"), "{text}");
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    assert_eq!(reason(&plan), "OptionsChanged");
+    let removal = plan.items.iter().find(|item| item.prune).expect("a removal");
+    assert_eq!((removal.operation, removal.impact_severity), (Operation::Remove, Severity::High));
+    assert!(removal.message.contains("Reboots the 3 machines of pool worker"), "{}", removal.message);
+    let mark = fixture.mark();
+    fixture.patch(json!({"approvedPlanHash": plan.plan_hash})).await;
+    let done = fixture.wait_for(Phase::Completed).await;
+    let pool = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": {"name": "worker"}});
+    let pool = fixture.get(&pool).await.unwrap();
+    assert_eq!(pool["status"]["configuration"]["name"], pool["spec"]["configuration"]["name"], "the machines have it");
+    assert!(!pool["spec"]["configuration"]["source"].to_string().contains("99-worker-psi-karg"), "{pool}");
+    assert_eq!(fixture.target_writes(&mark), ["delete machineconfigs 99-worker-psi-karg"]);
+    let gone = done.items.iter().find(|item| item.prune).unwrap();
+    assert!(gone.message.contains("it is gone"), "{}", gone.message);
     fixture.finish().await;
 }
 

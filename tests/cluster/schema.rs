@@ -1,12 +1,19 @@
 //! The CRD on the real server: every rule with an object that it accepts and one that it refuses, and what is said then.
 
 use controlplane::{install_crds, lease};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Error};
 use serde_json::{Value, json};
+use virt_advisor::api::{
+    Action, Applied, Approval, ApprovedBy, Conflict, HistoryEntry, Input, Item, ItemState, Operation, Phase,
+    PlannedSpec, Severity, Summary, TargetRef, Truncated, VirtPlatformConfig, VirtPlatformConfigStatus,
+};
 
 use crate::fixture::{PROFILE, our_crd, root};
+use crate::stage::Stage;
+use crate::stage::profile::{NAME, PROFILES, item};
 
 fn api(client: &Client) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk("advisor.kubevirt.io", "v1alpha1", "VirtPlatformConfig");
@@ -174,4 +181,135 @@ async fn every_sample_is_accepted() {
         samples += 1;
     }
     assert!(samples >= 3, "{samples} samples");
+}
+
+/// K3: a status with every field comes back from the server as it was sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn k3_every_field_of_a_status_is_stored() {
+    let plane = lease().await;
+    let client = plane.admin();
+    install_crds(&client, &[our_crd()]).await.unwrap();
+    let configs: Api<VirtPlatformConfig> = Api::all(client);
+    let spec = serde_json::from_value(json!({"profile": PROFILE})).unwrap();
+    let mut config = configs.create(&PostParams::default(), &VirtPlatformConfig::new(PROFILE, spec)).await.unwrap();
+    let full = full_status();
+    config.status = Some(full.clone());
+    let stored = configs.replace_status(PROFILE, &PostParams::default(), &config).await.unwrap();
+    assert_eq!(stored.status, Some(full));
+}
+
+/// A status without a single absent member: a new field does not compile before it is here.
+fn full_status() -> VirtPlatformConfigStatus {
+    let time = Time("2026-01-02T03:04:05Z".parse().unwrap());
+    let some = |time: &Time| Some(time.clone());
+    let target =
+        TargetRef { api_version: "g/v1".into(), kind: "K".into(), name: "n".into(), namespace: Some("s".into()) };
+    let applied =
+        Applied { uid: "u".into(), paths: vec!["/f:spec".into()], paths_hash: Some("p".into()), hash: "h".into() };
+    let condition = Condition {
+        type_: "Ready".into(),
+        status: "True".into(),
+        reason: "R".into(),
+        message: "m".into(),
+        observed_generation: Some(1),
+        last_transition_time: time.clone(),
+    };
+    VirtPlatformConfigStatus {
+        phase: Some(Phase::InProgress),
+        impact_severity: Some(Severity::High),
+        observed_generation: Some(1),
+        plan_hash: Some("v1:1".into()),
+        source_snapshot_hash: Some("1".into()),
+        planned_at: some(&time),
+        planned_generation: Some(1),
+        planned_action: Some(Action::DryRun),
+        planned_spec: Some(PlannedSpec {
+            hash: "h".into(),
+            approved_plan_hash: Some("v1:0".into()),
+            replan: Some("r".into()),
+            revised_at: some(&time),
+        }),
+        operator_version: Some("v1".into()),
+        applied_options: Some(json!({"loadAware": {"mode": "Predictive"}})),
+        approval: Some(Approval {
+            plan_hash: "v1:1".into(),
+            how: ApprovedBy::Bypass,
+            by: "somebody".into(),
+            at: time.clone(),
+            generation: 1,
+        }),
+        summary: Some(Summary {
+            plan: "1".into(),
+            create: 1,
+            update: 2,
+            remove: 3,
+            no_change: 4,
+            blocked: 5,
+            deferred: 6,
+            pools: vec!["worker".into()],
+            machines_to_reboot: 7,
+            text: "t".into(),
+        }),
+        items: vec![Item {
+            name: "item".into(),
+            target_ref: target.clone(),
+            operation: Operation::Deferred,
+            wave: 1,
+            impact_severity: Severity::Medium,
+            diff: "+a".into(),
+            truncated: Some(Truncated { shown: 1, total: 2, added: 1, removed: 1 }),
+            desired_state: Some(json!({"spec": {"deep": [{"a": 1}]}})),
+            conflicts: vec![Conflict {
+                path: "/a".into(),
+                manager: "m".into(),
+                live: Some(json!(1)),
+                desired: Some(json!({"a": []})),
+                controller: true,
+            }],
+            pools: vec!["worker".into()],
+            managed_fields: vec!["spec.a".into()],
+            prune: true,
+            state: ItemState::Failed,
+            message: "m".into(),
+            last_transition_time: some(&time),
+            wait_started_at: some(&time),
+            paused_since: some(&time),
+            item_hash: "h".into(),
+            applied: Some(applied.clone()),
+            applied_before: Some(applied),
+        }],
+        inputs: vec![Input { target, path: "/a".into(), value: Some(json!({"b": [1]})) }],
+        history: vec![HistoryEntry {
+            plan_hash: "v1:0".into(),
+            at: time,
+            outcome: "Completed".into(),
+            approved_by: Some("somebody".into()),
+            how: Some(ApprovedBy::Action),
+        }],
+        conditions: vec![condition],
+    }
+}
+
+/// K3: on a cluster whose CRD is older than the operator, what is left out of the status causes no write after another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn k3_a_crd_that_is_too_old_causes_no_loop() {
+    let stage = Stage::set().await;
+    let mut crd = serde_json::to_value(virt_advisor::api::crd(PROFILES)).unwrap();
+    let properties = crd
+        .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/items/items/properties")
+        .unwrap();
+    for field in ["managedFields", "lastTransitionTime", "appliedBefore"] {
+        properties.as_object_mut().unwrap().remove(field).unwrap();
+    }
+    controlplane::apply_yaml(&stage.admin, &crd.to_string(), "test").await.unwrap();
+    let running = Stage::run(stage.client());
+    stage.configure(NAME, "DryRun", &[item("x", 0, json!({"size": 1}))]).await;
+    let plan = stage.wait_for(NAME, "a plan", Phase::ReviewRequired).await;
+    assert!(plan.items[0].managed_fields.is_empty(), "the CRD is the old one");
+    stage.rest().await;
+    stage.patch(NAME, json!({"action": "Apply"})).await;
+    stage.wait_for(NAME, "the end", Phase::Completed).await;
+    stage.edit("x", json!({"spec": {"size": 2}})).await;
+    stage.wait_for(NAME, "drift", Phase::Drifted).await;
+    stage.finish(running).await;
 }

@@ -40,6 +40,7 @@ pub(in crate::plan) fn item(name: &str, wave: u32, operation: Operation) -> Plan
         name: name.into(),
         target: TargetRef { api_version: "v1".into(), kind: "Widget".into(), name: name.into(), namespace: None },
         operation,
+        prune: false,
         wave,
         severity: Severity::Low,
         diff: String::new(),

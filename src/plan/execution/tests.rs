@@ -48,6 +48,65 @@ fn p19_a_deferred_item_is_never_written_and_ends_the_execution_before_it() {
     assert_eq!(writes_of(&world.look(after)), ["object"]);
 }
 
+/// A webhook that is down while a plan is carried out: nothing is written, it is said, tried again soon, and has an end.
+#[test]
+fn n4_what_can_not_be_told_is_waited_for_and_has_an_end() {
+    let mut world = World::new(Action::Apply);
+    world.wanted.wait_timeout = Some(std::time::Duration::from_secs(60));
+    let plan = |down: bool| {
+        let mut second = item("b", 0, if down { Operation::Blocked } else { Operation::Create });
+        second.passing = down;
+        second.message = if down { "webhook x is down".into() } else { second.message };
+        Plan::new(basis(), vec![item("a", 0, Operation::Create), second])
+    };
+    world.look(plan(false));
+    world.now = 10;
+    let (decision, _) = world.decide(plan(true));
+    let Decision::Execute(execution) = decision else { panic!("{decision:?}") };
+    assert!(execution.write.is_empty(), "what was approved as a whole is checked as a whole");
+    assert_eq!(execution.look_again, LookAgain::At(Timestamp::from_second(20).unwrap()));
+    world.look(plan(true));
+    assert_eq!(world.status.items[1].message, "webhook x is down");
+    world.now = 61;
+    world.look(plan(true));
+    assert_eq!(world.status.phase, Some(Phase::Failed));
+    assert!(world.status.items[1].message.contains("waitTimeout: webhook x is down"), "{:?}", world.status.items[1]);
+
+    // Back in time, it goes on as if nothing had been.
+    let mut world = World::new(Action::Apply);
+    for (down, writes) in [(false, &[] as &[_]), (true, &[]), (true, &[]), (false, &["a", "b"])] {
+        assert_eq!(writes_of(&world.look(plan(down))), writes, "down: {down}");
+    }
+}
+
+/// With an automatic policy an edit during an execution replaces it: what is edited is what is approved.
+#[test]
+fn an_automatic_policy_goes_on_with_what_was_edited_meanwhile() {
+    let mut world = World::new(Action::Apply);
+    world.wanted.automatic = true;
+    let of = |options: i64, size: &str| {
+        let one = PlanItem { hash: size.into(), ..item("a", 0, Operation::Create) };
+        let basis = crate::plan::Basis { options: Some(serde_json::json!(options)), ..basis() };
+        Plan::new(basis, vec![one])
+    };
+    world.wanted.options = Some(serde_json::json!(1));
+    world.look(of(1, "small"));
+    let first = world.status.approval.clone().unwrap();
+    world.wanted.options = Some(serde_json::json!(2));
+    world.wanted.generation = 2;
+    let decision = world.look(of(2, "large"));
+    assert!(writes_of(&decision).is_empty(), "its intent first");
+    let second = world.status.approval.clone().unwrap();
+    assert_ne!(second.plan_hash, first.plan_hash);
+    assert_eq!(world.status.history[0].plan_hash, first.plan_hash);
+    assert_eq!(writes_of(&world.look(of(2, "large"))), ["a"]);
+
+    // Another edit is none of the options: the world has moved, and that is for a person to read.
+    world.wanted.generation = 3;
+    world.look(of(2, "moved"));
+    assert_eq!(world.phase(), Some(Phase::ReviewRequired));
+}
+
 #[test]
 fn a_removal_is_written_once_and_waited_for() {
     use Operation::{NoChange, Remove};

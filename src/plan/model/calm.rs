@@ -40,7 +40,7 @@ fn settle(run: &Run, mut state: State) -> Option<State> {
         };
         match next {
             Some(next) => state = next,
-            None if state.world.machines == Machines::Rolling && state.config.limits() => {
+            None if (state.world.machines == Machines::Rolling || state.world.down) && state.config.limits() => {
                 if late {
                     return None;
                 }
@@ -59,7 +59,7 @@ fn misplaced(run: &Run, rest: &State) -> Option<String> {
     let (config, world) = (&rest.config, &rest.world);
     let status = &config.status.status;
     let phase = status.phase?;
-    let as_wanted = world.targets == wants(config.option, world).map(Some) && !world.blocks;
+    let as_wanted = world.targets == wants(config.option, world).map(Some) && !world.blocks && !world.down;
     let wrong = |what: &str| Some(format!("{phase:?} at rest, {what}"));
     if config.deleting {
         return None;
@@ -84,7 +84,7 @@ fn misplaced(run: &Run, rest: &State) -> Option<String> {
     let failed = matches!(phase, Phase::Failed | Phase::CompletedWithErrors);
     match phase {
         Phase::Completed if !as_wanted => wrong("and the targets are not as wanted"),
-        Phase::InProgress if !world.blocks && (!run.rules.rolls || world.machines == Machines::Done) => {
+        Phase::InProgress if !world.blocks && !world.down && (!run.rules.rolls || world.machines == Machines::Done) => {
             wrong("and nothing is under way")
         }
         Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade if as_wanted => {
@@ -129,6 +129,7 @@ fn stuck(run: &Run, mut rest: State) -> Option<String> {
     }
     rest.world.prerequisites = true;
     rest.world.blocks = false;
+    rest.world.down = false;
     rest.world.refuses = false;
     rest.world.machines = Machines::Done;
     rest.ghost.cause_may_be_gone = true;

@@ -53,6 +53,8 @@ enum Event {
     Prerequisites,
     Become(Machines),
     Blocks,
+    /// A webhook goes down, or is back.
+    Webhook,
     Refuses,
     Upgrade,
     Clock(i64),
@@ -194,6 +196,9 @@ impl Run {
                 next.world.machines = Machines::Rolling;
             }
             Ghost::wrote(&mut next, index, live, want);
+            if next.look.as_ref().is_some_and(|look| look.world.down) {
+                next.ghost.violation = Some("a write while something of the plan can't be told");
+            }
         }
         Some(next)
     }
@@ -223,8 +228,9 @@ impl Run {
             next.ghost.violation = Some("a failure is left although its cause remains");
         }
         if fails {
+            let (then, now) = (&look.world, &state.world);
             next.ghost.cause_may_be_gone =
-                !look.fresh || look.untouched != [true; 2] || look.world.input != state.world.input;
+                !look.fresh || look.untouched != [true; 2] || then.input != now.input || then.down != now.down;
         }
         next.behind = self.faults.then(|| state.config.clone());
         next.config.status = stored;
@@ -279,6 +285,7 @@ impl Run {
                 next.world.machines = machines;
             }
             Event::Blocks => next.world.blocks = !next.world.blocks,
+            Event::Webhook => next.world.down = !next.world.down,
             Event::Refuses => next.world.refuses = !next.world.refuses,
             Event::Upgrade => {
                 next.world.version = 3 - next.world.version;

@@ -134,6 +134,15 @@ static SCENARIOS: &[Scenario] = &[
         begin: |config, _| config.timeout = true,
     },
     Scenario {
+        name: "a webhook that is down during an execution",
+        events: &[Webhook, Touch(1), Set(Does::DryRun), Set(Does::Apply), Clock(100)],
+        times: 3,
+        rules: Rules { waves: false, ..ALL },
+        faults: false,
+        action: Does::Apply,
+        begin: |config, _| config.timeout = true,
+    },
+    Scenario {
         name: "failures, and going on after them",
         events: &[Become(Machines::Broken), Refuses, Replan, Touch(0), Touch(1), Choose],
         times: 3,
@@ -247,6 +256,7 @@ fn needed_in(guard: Guard) -> &'static str {
         Guard::BlockedItem | Guard::Deferred => "an item that can't be previewed yet, and one that is blocked",
         Guard::CauseRemains | Guard::Aborted => "failures that end it",
         Guard::WaveUnfinished | Guard::TimeIsUp | Guard::Paused => "machines that roll, stall and break",
+        Guard::Unknown => "a webhook that is down during an execution",
         Guard::Superseded => "caches that lag, answers that are lost",
     }
 }

@@ -157,6 +157,8 @@ pub(super) struct World {
     pub(super) prerequisites: bool,
     /// The server refuses to preview the second item.
     pub(super) blocks: bool,
+    /// A webhook is down, and nothing can be told of the second item.
+    pub(super) down: bool,
     /// The server refuses to write the first item.
     pub(super) refuses: bool,
     pub(super) machines: Machines,
@@ -172,6 +174,7 @@ impl World {
             input: 0,
             prerequisites: true,
             blocks: false,
+            down: false,
             refuses: false,
             machines: Machines::Done,
             version: 1,
@@ -258,7 +261,7 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
         let (name, live, want) = (NAMES[index], world.targets[index], wants[index]);
         let first_is_there = world.targets[0] == Some(wants[0]);
         let operation = match live {
-            _ if index == 1 && world.blocks => Operation::Blocked,
+            _ if index == 1 && (world.blocks || world.down) => Operation::Blocked,
             _ if index == 1 && rules.defers && !first_is_there && live.is_none() => Operation::Deferred,
             Some(live) if live == want => Operation::NoChange,
             Some(_) => Operation::Update,
@@ -266,7 +269,9 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
         };
         let remembered = config.status.status.items.iter().find(|item| item.name == name);
         let memory = remembered.and_then(|item| item.applied.as_ref());
-        let has_moved = memory.is_some_and(|memory| live.map(applied).as_ref() != Some(memory));
+        // Of what can't be previewed it is not known.
+        let has_moved =
+            operation != Operation::Blocked && memory.is_some_and(|memory| live.map(applied).as_ref() != Some(memory));
         let moved = Moved { path: "/value".into(), text: format!("/value is {live:?}") };
         let conflict =
             Conflict { path: "/value".into(), manager: "them".into(), live: None, desired: None, controller: false };
@@ -279,6 +284,7 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
             applied: live.filter(|_| operation == Operation::NoChange).map(applied),
             moved: has_moved.then_some(moved).into_iter().collect(),
             rollout: rollout(rules, world, index, operation),
+            passing: index == 1 && world.down,
             ..item(name, if rules.waves { index as u32 } else { 0 }, operation)
         }
     });

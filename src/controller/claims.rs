@@ -1,0 +1,46 @@
+//! What every configuration wants, for the others to see: two that want different values are both told.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::api::VirtPlatformConfig;
+use crate::plan::claim::Claim;
+use crate::plan::digest;
+
+/// The claims of all configurations, by name.
+#[derive(Default)]
+pub(super) struct Claims(Mutex<BTreeMap<String, Vec<Claim>>>);
+
+impl Claims {
+    /// `name` is `config` now, or gone. Returns the others that want something of an object for which that makes a difference.
+    pub(super) fn note(&self, name: &str, config: Option<&VirtPlatformConfig>) -> Vec<String> {
+        let now = config.map(Claim::all_of).unwrap_or_default();
+        let mut all = self.all();
+        let before = if now.is_empty() { all.remove(name) } else { all.insert(name.to_owned(), now.clone()) };
+        let before = before.unwrap_or_default();
+        let changed: Vec<_> = before
+            .iter()
+            .filter(|claim| !now.contains(claim))
+            .chain(now.iter().filter(|claim| !before.contains(claim)))
+            .collect();
+        let concerned =
+            |claims: &[Claim]| claims.iter().any(|claim| changed.iter().any(|changed| changed.is_about(&claim.target)));
+        let others = all.iter().filter(|(other, claims)| *other != name && concerned(claims));
+        others.map(|(other, _)| other.clone()).collect()
+    }
+
+    /// What the configurations beside `name` want.
+    pub(super) fn of_others(&self, name: &str) -> Vec<Claim> {
+        self.all().iter().filter(|(other, _)| *other != name).flat_map(|(_, claims)| claims.clone()).collect()
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Claim>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `claims` in one word, to see whether they have changed.
+pub(super) fn fingerprint<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
+    let mut claims = claims.map(Claim::fingerprint).peekable();
+    if claims.peek().is_none() { String::new() } else { digest::sha256(&claims.collect::<Vec<_>>()) }
+}

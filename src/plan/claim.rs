@@ -1,0 +1,100 @@
+//! What the other configurations want of the same objects.
+//!
+//! Taken from what their statuses display, so that it is the same after a restart. A claim can make an item Blocked and no more:
+//! nothing is written because of it.
+
+use serde_json::{Value, json};
+
+use super::fields::FieldPath;
+use super::{prune, redact};
+use crate::api::{Action, TargetRef, VirtPlatformConfig};
+
+/// An object as another configuration wants it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// The configuration.
+    pub config: String,
+    /// The object.
+    pub target: TargetRef,
+    desired: Value,
+}
+
+impl Claim {
+    /// What `config` wants: nothing under action Ignore, or while it is being deleted. Objects that its status does not hold, since
+    /// they are too long, are in none.
+    #[must_use]
+    pub fn all_of(config: &VirtPlatformConfig) -> Vec<Self> {
+        let stands_aside = config.spec.action == Action::Ignore || config.metadata.deletion_timestamp.is_some();
+        let items = config.status.iter().filter(|_| !stands_aside).flat_map(|status| &status.items);
+        let claims = items.filter_map(|item| {
+            let desired = item.desired_state.clone()?;
+            Some(Self { config: config.spec.profile.clone(), target: item.target_ref.clone(), desired })
+        });
+        claims.collect()
+    }
+
+    /// Whether it is about `target`, in whatever version.
+    #[must_use]
+    pub fn is_about(&self, target: &TargetRef) -> bool {
+        prune::is_same(&self.target, target)
+    }
+
+    /// What identifies it.
+    #[must_use]
+    pub fn fingerprint(&self) -> Value {
+        json!([self.config, self.target, self.desired])
+    }
+
+    /// The first of the fields `owned` of `result` that it wants to have another value. Those in `held` are decided already.
+    #[must_use]
+    pub fn against<'a>(&self, result: &Value, owned: &'a [FieldPath], held: &[FieldPath]) -> Option<&'a FieldPath> {
+        let differs = |path: &&FieldPath| match (path.resolve(&self.desired), path.resolve(result)) {
+            (Some(Value::Object(_)), Some(Value::Object(_))) | (None, _) => false,
+            (Some(theirs), ours) => Some(theirs) != ours && !redact::is_hidden(theirs),
+        };
+        owned.iter().filter(|path| !held.contains(path)).find(differs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(desired: Value) -> Claim {
+        let target = TargetRef { api_version: "g/v1".into(), kind: "K".into(), name: "x".into(), namespace: None };
+        Claim { config: "other".into(), target, desired }
+    }
+
+    #[test]
+    fn only_another_value_of_a_field_that_nobody_holds_is_contested() {
+        let result = json!({"spec": {"size": 1, "map": {}, "list": [{"name": "a", "n": 1}], "secret": "x"}});
+        let paths = ["/f:spec/f:size", "/f:spec/f:map", "/f:spec/f:list/k:{\"name\":\"a\"}/f:n", "/f:spec/f:secret"];
+        let owned: Vec<_> = paths.iter().map(|path| FieldPath::parse(path)).collect();
+        for (desired, contested) in [
+            (json!({"spec": {"size": 1}}), None),
+            (json!({"spec": {"size": 2}}), Some("/f:spec/f:size")),
+            (json!({"spec": {"other": 2, "map": {"theirs": 1}}}), None),
+            (json!({"spec": {"list": [{"name": "b", "n": 2}]}}), None),
+            (json!({"spec": {"list": [{"name": "a", "n": 2}]}}), Some("/f:spec/f:list/k:{\"name\":\"a\"}/f:n")),
+            (json!({"spec": {"secret": "(hidden 1)"}}), None),
+        ] {
+            let found = claim(desired.clone()).against(&result, &owned, &[]).map(ToString::to_string);
+            assert_eq!(found.as_deref(), contested, "{desired}");
+        }
+        let held = [FieldPath::parse("/f:spec/f:size")];
+        assert_eq!(claim(json!({"spec": {"size": 2}})).against(&result, &owned, &held), None, "it is ours already");
+    }
+
+    #[test]
+    fn a_claim_is_about_an_object_in_whatever_version() {
+        let other = |api_version: &str, name: &str| TargetRef {
+            api_version: api_version.into(),
+            kind: "K".into(),
+            name: name.into(),
+            namespace: None,
+        };
+        let claim = claim(json!({}));
+        assert!(claim.is_about(&other("g/v2", "x")));
+        assert!(!claim.is_about(&other("h/v1", "x")) && !claim.is_about(&other("g/v1", "y")));
+    }
+}

@@ -1,0 +1,102 @@
+//! What earlier plans applied and the profile wants no more: it is taken back, after a review like any other change.
+
+use profile_sdk::{Body, Draft, ObjectRef};
+
+use super::check::LABEL_LIMIT;
+use super::compose::target;
+use super::wire;
+use crate::api::{Applied, Item, ItemState, Operation, TargetRef, VirtPlatformConfigStatus};
+
+/// A removal for each object that the items of `status` had a part in and none of `drafts` is about. They come after everything
+/// else, the last one first: what needed the object is gone by then. A removal that is done stays in the plan, to be seen, until
+/// `generation` of the spec is another.
+#[must_use]
+pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], generation: i64) -> Vec<Draft> {
+    let wave = drafts.iter().map(|draft| draft.wave + 1).max().unwrap_or_default();
+    let wanted: Vec<_> = drafts.iter().map(target).collect();
+    let leaves = |item: &&Item| {
+        let taken = [&item.applied, &item.applied_before].into_iter().flatten().any(owns);
+        let open = item.state != ItemState::Completed || item.operation != Operation::NoChange;
+        let stays = item.prune && (open || status.planned_generation == Some(generation));
+        (stays || (!item.prune && taken)) && !wanted.iter().any(|wanted| is_same(wanted, &item.target_ref))
+    };
+    let removal = |item: &Item| {
+        let taken = |name: &str| drafts.iter().any(|draft| draft.name == name);
+        let name = match taken(&item.name) {
+            // The item has another object now.
+            true => format!("{}-before", wire::cut_text(&item.name, LABEL_LIMIT)),
+            false => item.name.clone(),
+        };
+        let TargetRef { api_version, kind, name: object, namespace } = item.target_ref.clone();
+        let body = Body::Remove(ObjectRef { api_version, kind, namespace, name: object });
+        Draft { wave, ..Draft::new(name, body, "the plan does not want it any more") }
+    };
+    // In the order in which they were planned, whatever is added.
+    let (planned, new): (Vec<_>, Vec<_>) = status.items.iter().filter(leaves).partition(|item| item.prune);
+    planned.into_iter().chain(new.into_iter().rev()).map(removal).collect()
+}
+
+/// Whether something was written, or found to be ours.
+fn owns(applied: &Applied) -> bool {
+    !applied.paths.is_empty() || applied.paths_hash.is_some()
+}
+
+/// Whether both are the same object, in whatever version.
+#[must_use]
+pub fn is_same(one: &TargetRef, other: &TargetRef) -> bool {
+    let group = |of: &TargetRef| of.api_version.rsplit_once('/').map(|(group, _)| group.to_owned());
+    (&one.kind, &one.namespace, &one.name) == (&other.kind, &other.namespace, &other.name) && group(one) == group(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn draft(name: &str, object: &str, wave: u32) -> Draft {
+        let object = json!({"apiVersion": "g/v2", "kind": "K", "metadata": {"name": object}});
+        Draft { wave, ..Draft::new(name, Body::Ensure(object), "wanted") }
+    }
+
+    fn item(name: &str, object: &str, state: &str, more: serde_json::Value) -> Item {
+        let mut item = json!({
+            "name": name, "targetRef": {"apiVersion": "g/v1", "kind": "K", "name": object}, "operation": "NoChange", "wave": 0,
+            "impactSeverity": "Low", "state": state,
+        });
+        item.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(item).unwrap()
+    }
+
+    #[test]
+    fn what_was_ours_and_is_wanted_no_more_is_taken_back_last_of_all() {
+        let ours = json!({"applied": {"uid": "u", "paths": ["/f:spec"], "hash": "h"}});
+        let not_ours = json!({"applied": {"uid": "u", "hash": "h"}});
+        let before = json!({"appliedBefore": {"uid": "u", "paths": ["/f:spec"], "hash": "h"}});
+        let status = VirtPlatformConfigStatus {
+            planned_generation: Some(1),
+            items: vec![
+                item("kept", "kept", "Completed", ours.clone()),
+                item("first", "first", "Completed", ours.clone()),
+                item("never-ours", "never-ours", "Completed", not_ours),
+                item("unwritten", "unwritten", "Pending", json!({})),
+                item("moved", "old", "Completed", before),
+                item("removing", "removing", "InProgress", json!({"prune": true})),
+                item("removed", "removed", "Completed", json!({"prune": true})),
+            ],
+            ..VirtPlatformConfigStatus::default()
+        };
+        let drafts = [draft("kept", "kept", 0), draft("moved", "new", 3)];
+        let found = |generation| -> Vec<_> {
+            let departed = departed(&status, &drafts, generation);
+            assert!(departed.iter().all(|draft| draft.wave == 4));
+            departed.iter().map(|draft| (draft.name.clone(), target(draft).name)).collect()
+        };
+        let named = |all: &[(&str, &str)]| -> Vec<_> {
+            all.iter().map(|(name, object)| ((*name).to_owned(), (*object).to_owned())).collect()
+        };
+        let (open, first) = (("removing", "removing"), ("first", "first"));
+        assert_eq!(found(1), named(&[open, ("removed", "removed"), ("moved-before", "old"), first]));
+        assert_eq!(found(2), named(&[open, ("moved-before", "old"), first]), "what is gone is history after an edit");
+    }
+}

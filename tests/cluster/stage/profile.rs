@@ -1,0 +1,131 @@
+//! Profiles for tests whose options say what they want: `{"items": [...], "reads": [...]}`.
+
+use profile_sdk::{
+    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner, Prerequisite,
+    Profile, Read,
+};
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
+
+pub const WIDGET: Kind = Kind { group: "example.dev", versions: &["v2", "v1"], kind: "Widget", plural: "widgets" };
+pub const GADGET: Kind = Kind { group: "example.dev", versions: &["v2", "v1"], kind: "Gadget", plural: "gadgets" };
+
+/// The profiles; the first is the one that most tests use.
+pub static PROFILES: &[&dyn Profile] = &[&FIRST, &SECOND, &GADGETS];
+pub const NAME: &str = "first";
+pub const OTHER: &str = "second";
+/// The only one that depends on the kind Gadget.
+pub const WITH_GADGETS: &str = "gadgets";
+
+static FIRST: Free = Free {
+    about: about(NAME, "first"),
+    kinds: &[Declared { kind: WIDGET, access: Access::Write, name: None }],
+    needs: &[WIDGET],
+};
+static SECOND: Free = Free {
+    about: about(OTHER, "second"),
+    kinds: &[Declared { kind: WIDGET, access: Access::Write, name: None }],
+    needs: &[WIDGET],
+};
+static GADGETS: Free = Free {
+    about: about(WITH_GADGETS, "gadgets"),
+    kinds: &[
+        Declared { kind: WIDGET, access: Access::Write, name: None },
+        Declared { kind: GADGET, access: Access::Write, name: None },
+    ],
+    needs: &[GADGET],
+};
+
+const fn about(name: &'static str, options_key: &'static str) -> About {
+    About {
+        name,
+        options_key,
+        description: "Objects for tests",
+        category: "tests",
+        impact_summary: "None",
+        impact: Impact::Low,
+        advertised: false,
+    }
+}
+
+struct Free {
+    about: About,
+    kinds: &'static [Declared],
+    needs: &'static [Kind],
+}
+
+impl Profile for Free {
+    fn about(&self) -> &'static About {
+        // Each is a static.
+        match self.about.name {
+            NAME => &FIRST.about,
+            OTHER => &SECOND.about,
+            _ => &GADGETS.about,
+        }
+    }
+
+    fn options_schema(&self, _: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+    }
+
+    fn kinds(&self) -> &'static [Declared] {
+        self.kinds
+    }
+
+    fn configure(&self, options: Option<&Value>) -> Result<Box<dyn Planner>, OptionsError> {
+        Ok(Box::new(Wishes { options: options.cloned().unwrap_or_default(), needs: self.needs }))
+    }
+}
+
+struct Wishes {
+    options: Value,
+    needs: &'static [Kind],
+}
+
+impl Wishes {
+    fn list(&self, name: &str) -> &[Value] {
+        self.options[name].as_array().map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Planner for Wishes {
+    fn prerequisites(&self) -> Vec<Prerequisite> {
+        self.needs.iter().map(|kind| Prerequisite { kind: *kind, object: None, hint: "install the kind" }).collect()
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        self.list("reads").iter().map(read).collect()
+    }
+
+    fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
+        let mut drafts = Vec::new();
+        for item in self.list("items") {
+            let mut object = item["object"].clone();
+            if let Some(from) = item.get("from") {
+                // The size is what another object says.
+                let read = read(&self.list("reads")[0]);
+                let size = inputs.value(&read, from.as_str().unwrap())?;
+                object["spec"]["size"] = size.unwrap_or(json!(0));
+            }
+            let wave = item["wave"].as_u64().unwrap_or_default() as u32;
+            let name = item["name"].as_str().unwrap();
+            drafts.push(Draft { wave, ..Draft::new(name, Body::Ensure(object), "is wanted by a test") });
+        }
+        Ok(drafts)
+    }
+}
+
+fn read(wish: &Value) -> Read {
+    let kind = if wish["kind"] == "Gadget" { GADGET } else { WIDGET };
+    Read { kind, namespace: Some("default".into()), name: wish["name"].as_str().unwrap().into() }
+}
+
+/// The item called `name` that wants `spec` of the Widget of that name.
+pub fn item(name: &str, wave: u32, spec: Value) -> Value {
+    json!({"name": name, "wave": wave, "object": object("Widget", name, spec)})
+}
+
+/// An object in the namespace that every cluster has.
+pub fn object(kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "example.dev/v1", "kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec})
+}
