@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use profile_sdk::Remembered;
 
 use crate::api::Operation;
 use crate::cluster::{self, Cluster};
@@ -75,8 +76,9 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
             cluster.list(kind).await.map_err(|error| format!("listing {} failed: {error}", kind.resource.plural))?;
         pools.saw_all(&all);
     }
-    let (mut drafts, inputs) = match engine.draft(planner.as_ref(), &served).await.map_err(|error| error.to_string())? {
-        Drafting::Drafted(drafts, inputs) => (drafts, inputs),
+    let drafting = engine.draft(planner.as_ref(), &served, Remembered::default()).await;
+    let (mut drafts, inputs) = match drafting.map_err(|error| error.to_string())? {
+        Drafting::Drafted(drafts, inputs, _) => (drafts, inputs),
         Drafting::Missing(missing) => return Err(missing.join("\n")),
         Drafting::Invalid(problem) => return Err(problem),
     };
@@ -86,8 +88,14 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
     let others = all.iter().filter(|other| other.spec.profile != name);
     let claims: Vec<_> = others.flat_map(Claim::all_of).collect();
     let basis = Basis { profile: name.to_owned(), options, inputs };
-    let task =
-        Task { profile: name, kinds: profile.kinds(), drafts: &drafts, remembered: &status.items, claims: &claims };
+    let task = Task {
+        profile: name,
+        kinds: profile.kinds(),
+        drafts: &drafts,
+        remembered: &status.items,
+        claims: &claims,
+        exact: true,
+    };
     let plan = engine.plan(basis, task).await.map_err(|error| error.to_string())?;
     Ok((plan, status.plan_hash))
 }

@@ -4,14 +4,15 @@ use serde_json::Value;
 
 use super::write::ApplyMode;
 use super::{Cluster, ClusterError, Precondition, Served};
+use crate::plan::fields::{self, FieldPath};
 
 /// What a dry run of an apply answered.
 #[derive(Debug, Clone)]
 pub struct Previewed {
     /// The object as it would be.
     pub result: Value,
-    /// Fields that others own with another value: the field as the server names it, and the manager.
-    pub conflicts: Vec<(String, String)>,
+    /// Fields that others own with another value, each with the manager.
+    pub conflicts: Vec<(FieldPath, String)>,
 }
 
 impl Cluster {
@@ -34,12 +35,31 @@ impl Cluster {
             Err(ClusterError::Conflicts(conflicts)) => (dry_run(ApplyMode::ForcedDryRun).await?, conflicts),
             Err(error) => return Err(error),
         };
-        // The dry run names the version that it was computed from: only then do live and result belong together.
-        let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
-        if live.and_then(version) == version(&result) {
-            Ok(Previewed { result, conflicts })
-        } else {
-            Err(ClusterError::Moved)
-        }
+        let path = |field: &String| fields::from_cause(field, &[&result, live.unwrap_or(&Value::Null)]);
+        let conflicts = conflicts.iter().map(|(field, manager)| (path(field), manager.clone())).collect();
+        belonging(live, Previewed { result, conflicts })
     }
+
+    /// The same with one request, where it is plain that others own fields: which they are is read off `live`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::preview`].
+    pub async fn preview_by_force(
+        &self,
+        kind: &Served,
+        desired: &Value,
+        live: Option<&Value>,
+        manager: &str,
+    ) -> Result<Previewed, ClusterError> {
+        let result = self.apply(kind, desired, manager, ApplyMode::ForcedDryRun, &Precondition::None).await?;
+        let conflicts = live.map(|live| fields::conflicting(live, &result, manager)).unwrap_or_default();
+        belonging(live, Previewed { result, conflicts })
+    }
+}
+
+/// The dry run names the version that it was computed from: only then do live and result belong together.
+fn belonging(live: Option<&Value>, previewed: Previewed) -> Result<Previewed, ClusterError> {
+    let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
+    if live.and_then(version) == version(&previewed.result) { Ok(previewed) } else { Err(ClusterError::Moved) }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use profile_sdk::{Body, Draft, Kind, Planner, Profile};
+use profile_sdk::{Body, Draft, Kind, Planner, Profile, Read};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -73,7 +73,7 @@ pub(super) async fn world(
     config: &str,
     wanted: &Wanted,
     status: &VirtPlatformConfigStatus,
-    causes: Causes,
+    causes: &Causes,
     memory: &mut Memory,
 ) -> Result<World, GatherError> {
     let Some(profile) = registry::find(ctx.profiles, config) else {
@@ -92,6 +92,7 @@ pub(super) async fn world(
     };
     let as_drafted = memory.drafted.as_ref().is_some_and(|drafted| drafted.generation == wanted.generation);
     if !causes.objects
+        && causes.changed.is_empty()
         && as_drafted
         && wanted.action == Action::Apply
         && let Some(rollouts) = only_rollouts(ctx, status, memory).await?
@@ -106,15 +107,20 @@ pub(super) async fn world(
         profile,
         wanted,
         status,
-        all: causes.objects || memory.drafted.is_none(),
+        // Another definition of a kind may mean another plan of everything.
+        all: causes.objects || memory.drafted.is_none() || causes.changed.iter().any(is_definition),
+        changed: &causes.changed,
         due: memory.is_due(),
         // An approved plan goes on, whatever others wish; the server keeps them from its fields.
         claims: if executing(status) { Vec::new() } else { ctx.claims.of_others(config) },
         engine: Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen),
     };
-    let drafted = match memory.drafted.clone().filter(|known| !look.all && known.generation == wanted.generation) {
+    let reads = planner.reads();
+    let as_read =
+        |known: &Drafted| known.generation == wanted.generation && !reads.iter().any(|read| look.has_changed(read));
+    let drafted = match memory.drafted.clone().filter(|known| !look.all && as_read(known)) {
         Some(drafted) => drafted,
-        None => match look.draft(planner.as_ref()).await? {
+        None => match look.draft(planner.as_ref(), memory.drafted.as_ref()).await? {
             Ok(drafted) => memory.drafted.insert(drafted).clone(),
             Err(instead) => {
                 memory.forget_plan();
@@ -146,6 +152,8 @@ struct Look<'a> {
     status: &'a VirtPlatformConfigStatus,
     /// Everything is read again.
     all: bool,
+    /// These are.
+    changed: &'a BTreeSet<Subject>,
     /// It is time to look at what may have changed without an event.
     due: bool,
     /// What other configurations want.
@@ -155,18 +163,35 @@ struct Look<'a> {
 
 impl Look<'_> {
     /// Reads the inputs and lets the profile draft. The inner error is what to decide from instead.
-    async fn draft(&self, planner: &dyn Planner) -> Result<Result<Drafted, World>, GatherError> {
+    async fn draft(
+        &self,
+        planner: &dyn Planner,
+        before: Option<&Drafted>,
+    ) -> Result<Result<Drafted, World>, GatherError> {
         let served = self.served_kinds().await?;
         self.follow(&served).await?;
-        Ok(match self.engine.draft(planner, &served).await? {
-            Drafting::Drafted(mut drafts, inputs) => {
+        // What a watch has followed since it was read is as it was.
+        let used = before.filter(|_| !self.all).map(|before| before.used.clone()).unwrap_or_default();
+        let used = used.of(|read| !self.has_changed(read));
+        Ok(match self.engine.draft(planner, &served, used).await? {
+            Drafting::Drafted(mut drafts, inputs, used) => {
                 let generation = self.wanted.generation;
                 drafts.extend(prune::departed(self.status, &drafts, generation));
-                Ok(Drafted { generation, drafts, inputs })
+                Ok(Drafted { generation, drafts, inputs, used })
             }
             Drafting::Missing(missing) => Err(World::Missing(missing)),
             Drafting::Invalid(problem) => Err(World::Invalid(problem)),
         })
+    }
+
+    fn has_changed(&self, read: &Read) -> bool {
+        let subject = Subject {
+            group: read.kind.group.to_owned(),
+            kind: read.kind.kind.to_owned(),
+            namespace: read.namespace.clone(),
+            name: read.name.clone(),
+        };
+        self.changed.contains(&subject)
     }
 
     /// The profile's kinds that are served. What is not served may come: its CRD is followed.
@@ -198,7 +223,7 @@ impl Look<'_> {
         // As they are before anything is asked: what changes meanwhile must be seen as a change afterwards.
         let circumstances: Vec<_> = drafts.iter().map(|draft| self.circumstances(draft)).collect();
         let (kinds, remembered, claims) = (self.profile.kinds(), &self.status.items, &self.claims);
-        let task = Task { profile: self.config, kinds, drafts, remembered, claims };
+        let task = Task { profile: self.config, kinds, drafts, remembered, claims, exact: self.all };
         let items = self.engine.items(task, reused).await?;
         let mut previewed = BTreeMap::new();
         for ((draft, item), circumstances) in drafts.iter().zip(items).zip(circumstances) {
@@ -262,7 +287,8 @@ impl Look<'_> {
         }
         let remembered = self.status.items.iter().find(|item| item.name == draft.name);
         let to_write = remembered.is_some_and(|item| item.state == ItemState::InProgress && item.applied.is_none());
-        if !self.all && !to_write {
+        let changed = self.changed.iter().any(|subject| is_of(subject, &known.item.target));
+        if !self.all && !to_write && !changed {
             return Ok(Some(known.item.clone()));
         }
         // What was refused may be allowed now, without any change of the object.
@@ -278,8 +304,12 @@ impl Look<'_> {
         let Ok(live) = self.engine.get(&kind, target.namespace.as_deref(), &target.name).await else {
             return Ok(None);
         };
-        let unchanged = known.item.resource_version == live.as_ref().and_then(version);
-        Ok(unchanged.then(|| known.item.clone()))
+        if known.item.resource_version == live.as_ref().and_then(version) {
+            return Ok(Some(known.item.clone()));
+        }
+        // Somebody has edited what is none of our business: nothing to ask the server for. Not where it decides what sets machines in motion.
+        let plain = !self.all && draft.unwanted.is_empty() && !self.ctx.rollouts.foresee(target);
+        Ok(live.filter(|_| plain).and_then(|live| compose::unmoved(draft, &known.item, &live)))
     }
 
     /// What the plan of `draft` depends on beside its object, as it is now.
@@ -350,6 +380,18 @@ impl Look<'_> {
 /// Whether an approved plan is being carried out.
 fn executing(status: &VirtPlatformConfigStatus) -> bool {
     status.phase == Some(Phase::InProgress) && status.approval.is_some()
+}
+
+/// Whether `subject` is the object of that reference.
+fn is_of(subject: &Subject, target: &TargetRef) -> bool {
+    let group = target.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    (subject.group.as_str(), &subject.kind, &subject.namespace, &subject.name)
+        == (group, &target.kind, &target.namespace, &target.name)
+}
+
+/// Whether `subject` is a CRD.
+fn is_definition(subject: &Subject) -> bool {
+    subject.group == crd_subject("").group && subject.kind == crd_subject("").kind
 }
 
 /// The object that a draft wants.

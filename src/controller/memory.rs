@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use profile_sdk::Draft;
+use profile_sdk::{Draft, Remembered};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -76,6 +76,8 @@ pub(super) struct Drafted {
     pub(super) generation: i64,
     pub(super) drafts: Vec<Draft>,
     pub(super) inputs: Vec<Input>,
+    /// What the profile used of the objects that it read.
+    pub(super) used: Remembered,
 }
 
 /// A planned item, and what it was planned from.

@@ -75,7 +75,7 @@ impl Context {
     /// `name` is `config` now, or gone: whoever wants something of the same objects looks again.
     fn tell_others(&self, name: &str, config: Option<&VirtPlatformConfig>) {
         for other in self.claims.note(name, config) {
-            self.triggers.happened(&other, Causes { objects: true, rollouts: false });
+            self.triggers.happened(&other, &Causes { objects: true, ..Causes::default() });
         }
     }
 

@@ -98,7 +98,7 @@ pub(super) async fn reconcile(
         return Ok(rest(&memory));
     }
     causes.objects |= needs_everything(&mut memory, &settled, config);
-    let outcome = tokio::time::timeout(BUDGET, look(&ctx, config, causes, &mut memory)).await;
+    let outcome = tokio::time::timeout(BUDGET, look(&ctx, config, &causes, &mut memory)).await;
     match outcome.unwrap_or(Err(LookError::Timeout)) {
         Ok(()) => memory.no_error(),
         Err(error) => {
@@ -134,7 +134,7 @@ fn needs_everything(memory: &mut Memory, settled: &Settled, config: &VirtPlatfor
 async fn look(
     ctx: &Context,
     config: &VirtPlatformConfig,
-    causes: Causes,
+    causes: &Causes,
     memory: &mut Memory,
 ) -> Result<(), LookError> {
     let wanted = Wanted::of(config);
@@ -214,7 +214,10 @@ async fn report(
     let version = config.resource_version().unwrap_or_default();
     let mut whole = new.clone();
     whole.conditions.extend(conditions::of_others(config.status.as_ref()));
-    let mut written = ctx.cluster.write_status(config, &whole).await.map_err(LookError::Status)?;
+    let written = ctx.cluster.write_status(config, &whole).await;
+    // It may be stored all the same, and then its events are missing.
+    memory.recorded &= written.is_ok();
+    let mut written = written.map_err(LookError::Status)?;
     // A write that changed nothing makes no event to wait for.
     memory.replaced_version = Some(version).filter(|version| *version != written.version);
     conditions::retain_ours(&mut written.status.conditions);

@@ -3,7 +3,7 @@
 //! Watches tell about everything of a kind; only what a configuration's plan touches or read, in a version that it has
 //! not seen, makes it dirty. So a busy cluster costs nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
@@ -14,18 +14,20 @@ use crate::cluster::Subject;
 const RECENT: usize = 64;
 
 /// What has happened since a configuration was last looked at.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Causes {
-    /// An object that the plan touches or read has changed, or may have.
+    /// Any object that the plan touches or read may have changed.
     pub(super) objects: bool,
+    /// These have changed.
+    pub(super) changed: BTreeSet<Subject>,
     /// The progress of a rollout has changed.
     pub(super) rollouts: bool,
 }
 
 impl Causes {
     /// Whether anything has happened.
-    pub(super) fn any(self) -> bool {
-        self.objects || self.rollouts
+    pub(super) fn any(&self) -> bool {
+        self.objects || self.rollouts || !self.changed.is_empty()
     }
 }
 
@@ -93,8 +95,10 @@ impl Triggers {
         };
         let mut causes = std::mem::take(&mut found.causes);
         let told = std::mem::take(&mut found.told);
-        causes.objects |=
-            told.iter().any(|(subject, version)| found.seen.get(subject).is_some_and(|seen| seen != version));
+        let news = |(subject, version): &(Subject, Option<String>)| {
+            found.seen.get(subject).is_some_and(|seen| seen != version)
+        };
+        causes.changed.extend(told.into_iter().filter(news).map(|(subject, _)| subject));
         causes
     }
 
@@ -137,7 +141,7 @@ impl Triggers {
     }
 
     /// Something has happened that concerns `config`.
-    pub(super) fn happened(&self, config: &str, causes: Causes) {
+    pub(super) fn happened(&self, config: &str, causes: &Causes) {
         if let Some(found) = self.state().get_mut(config) {
             found.causes.objects |= causes.objects;
             found.causes.rollouts |= causes.rollouts;

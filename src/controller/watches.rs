@@ -320,7 +320,7 @@ fn tell_rollouts(state: &Mutex<State>, triggers: &Triggers, rollouts: &dyn Rollo
         }
     }
     for (config, causes) in concerned {
-        triggers.happened(&config, causes);
+        triggers.happened(&config, &causes);
     }
 }
 

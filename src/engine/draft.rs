@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use profile_sdk::{Draft, Inputs, Kind, Planner, Read, Recorded};
+use profile_sdk::{Draft, DraftError, Inputs, Kind, Planner, Read, Recorded, Remembered};
 use serde_json::Value;
 
 use super::{CONCURRENCY, Engine, EngineError};
@@ -19,8 +19,8 @@ const PATH_LIMIT: usize = 1024;
 /// What became of asking a profile for its drafts.
 #[derive(Debug)]
 pub enum Drafting {
-    /// What it wants, and the values that it read for it.
-    Drafted(Vec<Draft>, Vec<Input>),
+    /// What it wants, the values that it read for it, and what it used of them.
+    Drafted(Vec<Draft>, Vec<Input>, Remembered),
     /// What it needs and is not there: one sentence for each.
     Missing(Vec<String>),
     /// An input that keeps it from saying what it wants.
@@ -45,26 +45,37 @@ impl Engine<'_> {
         Ok(served)
     }
 
-    /// Reads what `planner` asks for, as far as its kind is `served`, and lets it draft.
+    /// Reads what `planner` asks for and is not `remembered`, as far as its kind is `served`, and lets it draft.
     ///
     /// # Errors
     ///
     /// If the server does not answer. An error of reading is never an absent object.
-    pub async fn draft(&self, planner: &dyn Planner, served: &BTreeMap<Kind, Served>) -> Result<Drafting, EngineError> {
+    pub async fn draft(
+        &self,
+        planner: &dyn Planner,
+        served: &BTreeMap<Kind, Served>,
+        remembered: Remembered,
+    ) -> Result<Drafting, EngineError> {
         let prerequisites = planner.prerequisites();
         let mut missing = Vec::new();
         for needed in prerequisites.iter().filter(|needed| !served.contains_key(&needed.kind)) {
             let kind = needed.kind;
             missing.push(format!("{} (CRD {}) is not installed: {}", kind.kind, kind.crd_name(), needed.hint));
         }
-        let reads = stream::iter(planner.reads()).map(|read| self.read(read, served));
+        let unknown = planner.reads().into_iter().filter(|read| !remembered.knows(read));
+        let reads = stream::iter(unknown).map(|read| self.read(read, served));
         let objects: Vec<(Read, Option<Value>)> = reads.buffered(CONCURRENCY).try_collect().await?;
         for needed in prerequisites {
             let Some((namespace, name)) = needed.object.filter(|_| served.contains_key(&needed.kind)) else {
                 continue;
             };
+            let read = Read { kind: needed.kind, namespace, name };
+            if remembered.knows(&read) {
+                // It was there, and has not changed.
+                continue;
+            }
             // What was read already is not read again.
-            let (read, object) = self.read(Read { kind: needed.kind, namespace, name }, served).await?;
+            let (read, object) = self.read(read, served).await?;
             if object.is_none() {
                 let place = read.namespace.as_deref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
                 missing.push(format!("{} {place}{} does not exist: {}", read.kind.kind, read.name, needed.hint));
@@ -73,9 +84,15 @@ impl Engine<'_> {
         if !missing.is_empty() {
             return Ok(Drafting::Missing(missing));
         }
-        let inputs = Inputs::new(objects);
+        let inputs = Inputs::remembering(objects, remembered);
         Ok(match planner.draft(&inputs) {
-            Ok(drafts) => Drafting::Drafted(drafts, inputs.recorded().into_iter().map(input).collect()),
+            Ok(drafts) => {
+                let recorded = inputs.recorded().into_iter().map(input).collect();
+                Drafting::Drafted(drafts, recorded, inputs.remember())
+            }
+            Err(DraftError::Forgotten) => {
+                return Box::pin(self.draft(planner, served, Remembered::default())).await;
+            }
             Err(error) => Drafting::Invalid(format!("The plan could not be made: {error}.")),
         })
     }

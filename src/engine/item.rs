@@ -156,7 +156,13 @@ impl Engine<'_> {
             }
             let nothing = Value::Null;
             let desired = keep_spelling(desired, live.as_ref().unwrap_or(&nothing), &subject.draft.quantities);
-            let attempt = self.cluster.preview(&subject.kind, &desired, live.as_ref(), &subject.manager).await;
+            let rival = !task.exact && subject.remembered.is_some_and(|item| item.applied.is_some());
+            let rival =
+                rival && live.as_ref().is_some_and(|live| fields::is_contested(live, &desired, &subject.manager));
+            let attempt = match rival {
+                true => self.cluster.preview_by_force(&subject.kind, &desired, live.as_ref(), &subject.manager).await,
+                false => self.cluster.preview(&subject.kind, &desired, live.as_ref(), &subject.manager).await,
+            };
             let Previewed { result, conflicts } = match attempt {
                 Ok(previewed) => previewed,
                 Err(ClusterError::Moved) if races < RACES => {

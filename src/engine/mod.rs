@@ -105,6 +105,9 @@ pub struct Task<'a> {
     pub remembered: &'a [Item],
     /// What other configurations want.
     pub claims: &'a [Claim],
+    /// Whether the server is asked for conflicts in every case. Else they are read off the object where somebody has plainly changed
+    /// what was applied: that is what a plan shows of drift with one request less, and what approves it asks again.
+    pub exact: bool,
 }
 
 /// Told of each object that is read, with its version or `None` if it does not exist.

@@ -45,10 +45,14 @@ pub(super) fn webhook(message: &str) -> String {
 }
 
 /// A conflict with another configuration of this operator: forcing it would make the two take the field from each other.
-pub(super) fn other_configuration(conflicts: &[(String, String)], manager: &str, result: &Value) -> Option<String> {
+pub(super) fn other_configuration(
+    conflicts: &[(fields::FieldPath, String)],
+    manager: &str,
+    result: &Value,
+) -> Option<String> {
     let prefix = format!("{FIELD_MANAGER}/");
     let (field, other) = conflicts.iter().find(|(_, other)| other.starts_with(&prefix) && other != manager)?;
-    Some(contested(other.trim_start_matches(&prefix), &fields::from_cause(field, &[result]), result))
+    Some(contested(other.trim_start_matches(&prefix), field, result))
 }
 
 /// Another configuration wants another value of `field`.

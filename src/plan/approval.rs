@@ -49,8 +49,8 @@ impl Waiting {
                  status.planHash."
             }
             Self::Thrashing => {
-                "spec.bypassOptimisticLock has put it back three times within the hour, and somebody changes it again: find \
-                 out who, then set spec.approvedPlanHash to status.planHash, or keep their value."
+                "spec.bypassOptimisticLock has put it back three times within the hour, and somebody changes it again: agree \
+                 with who does it, then set spec.approvedPlanHash to status.planHash, or keep their value."
             }
             Self::NeedsReview => {
                 "Apply was asked for in advance, but this plan takes something from others and must be read first: set \

@@ -32,6 +32,23 @@ pub fn compose(draft: &Draft, manager: &str, preview: Preview, effect: Effect, r
     }
 }
 
+/// `item`, which was as wanted, with its object as it is now, if none of what was applied has moved: decided from its values alone.
+#[must_use]
+pub fn unmoved(draft: &Draft, item: &PlanItem, live: &Value) -> Option<PlanItem> {
+    let applied = item.applied.as_ref().filter(|_| item.operation == Operation::NoChange)?;
+    let hides_paths = !draft.sensitive.is_empty();
+    let lens = Lens { desired: &item.desired, quantities: &draft.quantities, hides_paths };
+    let now = applied_view(live, &item.owned, lens)?;
+    let redactor = Redactor::new(&draft.sensitive, &[live]);
+    let being_deleted = metadata(live, "deletionTimestamp").is_some();
+    (now.uid == applied.uid && now.hash == applied.hash && !being_deleted).then(|| PlanItem {
+        resource_version: metadata(live, "resourceVersion"),
+        glimpses: moved::glimpses(live, &item.owned, hides_paths, &redactor),
+        rollout: health::of(live),
+        ..item.clone()
+    })
+}
+
 /// The object that a draft is about.
 #[must_use]
 pub fn target(draft: &Draft) -> TargetRef {
@@ -88,7 +105,7 @@ fn applied(
     manager: &str,
     desired: &Value,
     states: &States<'_>,
-    conflicts: &[(String, String)],
+    conflicts: &[(FieldPath, String)],
     effect: Effect,
     remembered: Option<&Item>,
 ) -> PlanItem {

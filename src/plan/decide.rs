@@ -105,7 +105,8 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
             // The other phases say themselves how they are left.
             let says = phase == Phase::ReviewRequired || waiting == Waiting::Thrashing;
             let how = if says { waiting.remedy() } else { "" };
-            told(phase, reason, [detail, how.to_owned()].join(" ").trim().to_owned(), waiting == Waiting::Thrashing)
+            let rivals = if waiting == Waiting::Thrashing { rivals(plan) } else { String::new() };
+            told(phase, reason, [&detail, &rivals, how].join(" ").trim().to_owned(), waiting == Waiting::Thrashing)
         }
     }
 }
@@ -179,6 +180,16 @@ fn why_waiting(seen: &Observed<'_>, plan: &Plan) -> (Phase, &'static str, String
     } else {
         (Phase::ReviewRequired, reason::PLAN_READY, String::new())
     }
+}
+
+/// Who has the fields that would be put back, as far as the objects know.
+fn rivals(plan: &Plan) -> String {
+    let moved = plan.items.iter().filter(|item| !item.moved.is_empty());
+    let mut names: Vec<_> =
+        moved.flat_map(|item| item.conflicts.iter().map(|conflict| conflict.manager.as_str())).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() { String::new() } else { format!("The rival is {}.", names.join(", ")) }
 }
 
 /// Whether only the operator's logic can explain that a finished plan is no longer satisfied.

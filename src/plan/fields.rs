@@ -151,6 +151,31 @@ impl<'a> Owners<'a> {
     }
 }
 
+/// What applying `result` by force takes from others: each field that another manager owns with another value, and that manager.
+/// The rule is that of the server: whoever owns exactly this field, by whatever operation.
+#[must_use]
+pub fn conflicting(live: &Value, result: &Value, manager: &str) -> Vec<(FieldPath, String)> {
+    let owners = Owners::of(live);
+    let mut found = Vec::new();
+    for path in applied_by(result, manager) {
+        if path.resolve(live) != path.resolve(result) {
+            let others = owners.0.iter().filter(|owner| owner.manager != manager || !owner.applies);
+            let others = others.filter(|owner| owner.paths.0.contains(&path));
+            found.extend(others.map(|owner| (path.clone(), owner.manager.to_owned())));
+        }
+    }
+    found
+}
+
+/// Whether somebody else owns a field of `live` that `desired` wants to have another value.
+#[must_use]
+pub fn is_contested(live: &Value, desired: &Value, manager: &str) -> bool {
+    let owners = Owners::of(live);
+    leaves_of(desired)
+        .iter()
+        .any(|path| path.resolve(live) != path.resolve(desired) && !owners.others_of(path, manager).is_empty())
+}
+
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|segment| write!(f, "/{}", segment.replace('~', "~0").replace('/', "~1")))

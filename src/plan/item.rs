@@ -21,8 +21,8 @@ pub enum Preview {
         live: Option<Value>,
         /// The object as it would be.
         result: Value,
-        /// Fields that others own with another value: the field as the server names it, and the manager.
-        conflicts: Vec<(String, String)>,
+        /// Fields that others own with another value, each with the manager.
+        conflicts: Vec<(FieldPath, String)>,
     },
     /// No server was asked: what an apply would probably do to a recorded object.
     Approximate {

@@ -23,7 +23,7 @@ const QUOTE_LIMIT: usize = 200;
 pub(super) fn conflicts(
     live: Option<&Value>,
     result: &Value,
-    named: &[(String, String)],
+    named: &[(FieldPath, String)],
     redactor: &Redactor,
 ) -> Vec<(String, Conflict)> {
     let nothing = Value::Null;
@@ -31,8 +31,7 @@ pub(super) fn conflicts(
     let (shown_live, shown_result) = (redactor.show(live), redactor.show(result));
     let mut list: Vec<_> = named
         .iter()
-        .map(|(field, manager)| {
-            let path = fields::from_cause(field, &[result, live]);
+        .map(|(path, manager)| {
             let fits = |value: &&Value| !value.is_null() && value.to_string().len() <= VALUE_LIMIT;
             let value = |object: &Value| path.resolve(object).filter(fits).cloned();
             let pointer =

@@ -1,6 +1,7 @@
 //! A leased API server with everything that load-aware rebalancing meets, and the operator running on it as its own user
 //! with exactly the generated rights.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -308,6 +309,22 @@ impl Fixture {
         let refused: Vec<_> = self.requests(&self.began).into_iter().filter(|request| request.forbidden).collect();
         assert!(refused.is_empty(), "the generated role lacks a right: {refused:#?}");
         self.stop_operator().await;
+    }
+
+    /// Waits until every kind that was ever watched is watched again since `mark`.
+    pub async fn until_watching_as_before(&self, mark: &Mark) {
+        let watched = |mark: &Mark| -> BTreeSet<String> {
+            let requests = self.requests(mark).into_iter();
+            requests
+                .filter(|request| request.is_watch() && request.code == 200)
+                .map(|request| request.resource)
+                .collect()
+        };
+        let (before, until) = (watched(&self.began), Instant::now() + PATIENCE);
+        while watched(mark) != before {
+            assert!(Instant::now() < until, "{:?} instead of {before:?}", watched(mark));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// Ends without asking whether a right was missing: a server that has just started refuses everybody for a moment.

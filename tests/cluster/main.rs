@@ -9,6 +9,7 @@ mod crash;
 mod execution;
 mod failures;
 mod fixture;
+mod kinds;
 mod midway;
 mod misuse;
 mod outage;

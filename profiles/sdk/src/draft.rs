@@ -91,6 +91,9 @@ pub enum DraftError {
         /// The name.
         name: String,
     },
+    /// The profile looked at more of an object than the last time: the engine reads it and asks again. Profiles pass it on.
+    #[error("something is needed of an object that was not read")]
+    Forgotten,
     /// A template did not render, or not to an object.
     #[error("template {template} did not render: {problem}. Report this to the profile's owners")]
     Template {

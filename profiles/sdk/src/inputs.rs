@@ -37,13 +37,59 @@ pub struct Recorded {
 pub struct Inputs {
     objects: BTreeMap<Read, Option<Value>>,
     recorded: RefCell<BTreeMap<(ObjectRef, String), Option<Value>>>,
+    used: RefCell<BTreeMap<(Read, String), Used>>,
+    remembered: Remembered,
+}
+
+/// What a profile used of objects: enough to draft again while they have not changed, without reading them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Remembered {
+    references: BTreeMap<Read, ObjectRef>,
+    used: BTreeMap<(Read, String), Used>,
+}
+
+impl Remembered {
+    /// Only what is known of objects of which `unchanged` says so.
+    #[must_use]
+    pub fn of(mut self, unchanged: impl Fn(&Read) -> bool) -> Self {
+        self.references.retain(|read, _| unchanged(read));
+        self.used.retain(|(read, _), _| unchanged(read));
+        self
+    }
+
+    /// Whether something is known of the object.
+    #[must_use]
+    pub fn knows(&self, read: &Read) -> bool {
+        self.references.contains_key(read)
+    }
+}
+
+/// What was made of a value; several things if the profile looked more than once.
+#[derive(Debug, Clone, PartialEq)]
+enum Used {
+    Once(Option<Value>),
+    Often,
 }
 
 impl Inputs {
     /// Inputs that hold `object` for each read; `None` says that the object, or its kind, does not exist.
     #[must_use]
     pub fn new(objects: impl IntoIterator<Item = (Read, Option<Value>)>) -> Self {
-        Self { objects: objects.into_iter().collect(), recorded: RefCell::default() }
+        Self { objects: objects.into_iter().collect(), ..Self::default() }
+    }
+
+    /// The same, for a profile that has drafted before: what is `remembered` was not read again.
+    #[must_use]
+    pub fn remembering(objects: impl IntoIterator<Item = (Read, Option<Value>)>, remembered: Remembered) -> Self {
+        Self { remembered, ..Self::new(objects) }
+    }
+
+    /// What the profile has used, for the next time.
+    #[must_use]
+    pub fn remember(self) -> Remembered {
+        let read = self.objects.iter().map(|(read, object)| (read.clone(), reference(read, object.as_ref())));
+        let references = self.remembered.references.into_iter().chain(read).collect();
+        Remembered { references, used: self.used.into_inner() }
     }
 
     /// The value at the RFC 6901 pointer `path`, recorded as used. `None` if the object or the value is absent.
@@ -67,10 +113,21 @@ impl Inputs {
         path: &str,
         extract: impl FnOnce(Option<&Value>) -> Option<Value>,
     ) -> Result<Option<Value>, DraftError> {
-        let object = self.object(read)?;
-        let value = extract(object.and_then(|object| object.pointer(path)));
-        let target = reference(read, object);
-        self.recorded.borrow_mut().insert((target, path.to_owned()), value.clone());
+        let place = (read.clone(), path.to_owned());
+        let value = match self.objects.get(read) {
+            Some(object) => extract(object.as_ref().and_then(|object| object.pointer(path))),
+            None if !self.remembered.knows(read) => return Err(undeclared(read)),
+            None => match self.remembered.used.get(&place) {
+                Some(Used::Once(value)) => value.clone(),
+                Some(Used::Often) | None => return Err(DraftError::Forgotten),
+            },
+        };
+        let used = match self.used.borrow().contains_key(&place) {
+            true => Used::Often,
+            false => Used::Once(value.clone()),
+        };
+        self.used.borrow_mut().insert(place, used);
+        self.recorded.borrow_mut().insert((self.reference(read)?, path.to_owned()), value.clone());
         Ok(value)
     }
 
@@ -81,7 +138,7 @@ impl Inputs {
     ///
     /// As [`Inputs::value`].
     pub fn version(&self, read: &Read) -> Result<String, DraftError> {
-        let target = reference(read, self.object(read)?);
+        let target = self.reference(read)?;
         Ok(target.api_version.rsplit('/').next().unwrap_or_default().to_owned())
     }
 
@@ -99,12 +156,16 @@ impl Inputs {
             .collect()
     }
 
-    fn object(&self, read: &Read) -> Result<Option<&Value>, DraftError> {
+    fn reference(&self, read: &Read) -> Result<ObjectRef, DraftError> {
         match self.objects.get(read) {
-            Some(object) => Ok(object.as_ref()),
-            None => Err(DraftError::Undeclared { kind: read.kind.kind, name: read.name.clone() }),
+            Some(object) => Ok(reference(read, object.as_ref())),
+            None => self.remembered.references.get(read).cloned().ok_or_else(|| undeclared(read)),
         }
     }
+}
+
+fn undeclared(read: &Read) -> DraftError {
+    DraftError::Undeclared { kind: read.kind.kind, name: read.name.clone() }
 }
 
 fn reference(read: &Read, object: Option<&Value>) -> ObjectRef {
@@ -143,6 +204,35 @@ mod tests {
         assert_eq!(recorded[0].target.api_version, "example.dev/v1", "the version that was read");
         assert_eq!(recorded[1].target.api_version, "example.dev/v2", "the preferred one of an absent object");
         assert_eq!(inputs.version(&read("a")).unwrap(), "v1");
+    }
+
+    /// What is drafted from memory is what is drafted from the objects, or nothing is.
+    #[test]
+    fn what_has_not_changed_need_not_be_read_again() {
+        let widget = json!({"apiVersion": "example.dev/v1", "spec": {"size": 3, "tags": ["a", "b"]}});
+        let count = |value: Option<&Value>| value.and_then(Value::as_array).map(|tags| json!(tags.len()));
+        let both = Inputs::new([(read("a"), Some(widget.clone())), (read("b"), None)]);
+        let use_all = |inputs: &Inputs| {
+            let tags = inputs.derive(&read("a"), "/spec/tags", count)?;
+            let version = inputs.version(&read("a"))?;
+            Ok::<_, DraftError>((tags, version, inputs.value(&read("b"), "/spec/size")?))
+        };
+        let first = use_all(&both).unwrap();
+        let recorded = both.recorded();
+        let memory = both.remember();
+
+        let only_b = Inputs::remembering([(read("b"), None)], memory.clone().of(|read| read.name == "a"));
+        assert_eq!(use_all(&only_b).unwrap(), first);
+        assert_eq!(only_b.recorded(), recorded);
+        assert!(matches!(only_b.value(&read("a"), "/spec/size"), Err(DraftError::Forgotten)), "it was never used");
+        assert_eq!(only_b.remember(), memory);
+
+        // What was looked at in two ways is not known from one.
+        let twice = Inputs::new([(read("a"), Some(widget))]);
+        twice.derive(&read("a"), "/spec/tags", count).unwrap();
+        twice.value(&read("a"), "/spec/tags").unwrap();
+        let again = Inputs::remembering([], twice.remember());
+        assert!(matches!(again.value(&read("a"), "/spec/tags"), Err(DraftError::Forgotten)));
     }
 
     #[test]

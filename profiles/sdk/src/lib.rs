@@ -13,7 +13,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
 pub use draft::{Body, Draft, DraftError, Impact};
-pub use inputs::{Inputs, Read, Recorded};
+pub use inputs::{Inputs, Read, Recorded, Remembered};
 pub use kind::{Access, Declared, Kind, ObjectRef, Prerequisite};
 pub use template::render;
 

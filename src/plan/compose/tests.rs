@@ -61,7 +61,14 @@ impl World {
             desired: desired.clone(),
             live: self.live.clone(),
             result: self.result.clone(),
-            conflicts: self.conflicts.clone(),
+            conflicts: self
+                .conflicts
+                .iter()
+                .map(|(field, manager)| {
+                    let objects: Vec<_> = self.live.iter().chain([&self.result]).collect();
+                    (fields::from_cause(field, &objects), manager.clone())
+                })
+                .collect(),
         };
         compose(&self.draft, US, preview, self.effect.clone(), None)
     }

@@ -202,7 +202,8 @@ proptest! {
             unwanted: vec!["/c".into()],
             ..profile_sdk::Draft::new("x", profile_sdk::Body::Ensure(object.clone()), "is odd")
         };
-        let conflicts = vec![(".a[".to_owned(), String::new()), (".spec.x[name=\"y\"].z".to_owned(), "m".to_owned())];
+        let path = |field| crate::plan::fields::from_cause(field, &[&object, &other]);
+        let conflicts = vec![(path(".a["), String::new()), (path(".spec.x[name=\"y\"].z"), "m".to_owned())];
         let preview = crate::plan::item::Preview::Known { desired: object.clone(), live: Some(other.clone()), result: object, conflicts };
         let item = crate::plan::compose::compose(&draft, "us", preview, crate::plan::item::Effect::default(), None);
         prop_assert_eq!(item.hash.len(), 64);

@@ -8,6 +8,7 @@ use super::*;
 use crate::api::{Input, TargetRef};
 use crate::plan::compose::compose;
 use crate::plan::diff::tests::objects;
+use crate::plan::fields;
 use crate::plan::item::{Effect, PlanItem, Preview};
 use crate::plan::{Basis, Plan};
 
@@ -96,7 +97,9 @@ fn item(vector: &Value) -> PlanItem {
     let desired = vector["desired"].clone();
     let live = vector.get("live").cloned();
     let conflicts = vector["conflicts"].as_array().into_iter().flatten();
-    let conflicts = conflicts.map(|pair| (text(&pair[0]), text(&pair[1]))).collect();
+    let path =
+        |pair: &Value| fields::from_cause(&text(&pair[0]), &[&vector["result"], live.as_ref().unwrap_or(&Value::Null)]);
+    let conflicts = conflicts.map(|pair| (path(pair), text(&pair[1]))).collect();
     let pools = vector["pools"].as_array().into_iter().flatten().map(|pool| (text(pool), 3)).collect();
     let preview = match vector.get("after") {
         Some(after) => Preview::Deferred { desired, after: text(after) },

@@ -4,6 +4,7 @@ use profile_sdk::{Body, ObjectRef};
 use serde_json::{Value, json};
 use virt_advisor::api::Operation;
 use virt_advisor::engine::manager;
+use virt_advisor::plan::fields::FieldPath;
 
 use super::world::{PROFILE, World, draft, widget};
 
@@ -274,4 +275,51 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     let goes = world.item_of(removal("w")).await;
     assert!(goes.operation == Operation::Remove && goes.message.contains("The object is removed"), "{}", goes.message);
     assert_eq!(world.try_execute(&goes).await.unwrap().1, None);
+}
+
+/// What is read off an object of conflicts is what the server says of them: whoever changed the field, and however.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conflicts_read_off_the_object_are_those_of_the_server() {
+    let world = World::start(&[]).await;
+    let ours = json!({
+        "size": 1, "mode": "Fast", "atomic": ["a"], "set": ["a"], "map": [{"name": "a", "size": 1}],
+        "selector": {"zone": "a"}, "labels": {"a.b/c": "1"}, "free": {"deep": {"x": 1, "list": [1]}},
+    });
+    let ours = widget(ours);
+    let kind = world.cluster.resolve_object(&ours).await.unwrap().unwrap();
+    for (number, edit) in [
+        json!({"size": 2}),
+        json!({"size": 2, "mode": "Slow", "text": "theirs"}),
+        json!({"atomic": ["a", "b"], "set": ["b"], "selector": {"zone": "b", "rack": "1"}}),
+        json!({"map": [{"name": "a", "size": 2}, {"name": "b"}]}),
+        json!({"map": [{"name": "b", "size": 1}]}),
+        json!({"labels": {"a.b/c": "2", "d": "1"}, "free": {"deep": {"x": 2, "y": 1, "list": [1, 2]}}}),
+        json!({"labels": null, "free": null, "size": null}),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for applies in [false, true] {
+            world.apply(&ours, &manager(PROFILE)).await;
+            match (applies, edit.to_string().contains("null")) {
+                (false, _) => world.edit(&ours, json!({"spec": edit}), "rival").await,
+                (true, false) => drop(world.apply(&widget(edit.clone()), "rival").await),
+                (true, true) => {}
+            }
+            let live = world.get(&ours).await.unwrap();
+            let exact = world.cluster.preview(&kind, &ours, Some(&live), &manager(PROFILE)).await.unwrap();
+            let short = world.cluster.preview_by_force(&kind, &ours, Some(&live), &manager(PROFILE)).await.unwrap();
+            let sorted = |mut conflicts: Vec<(FieldPath, String)>| {
+                conflicts.sort();
+                conflicts
+            };
+            assert_eq!(sorted(short.conflicts), sorted(exact.conflicts), "edit {number}, applies {applies}");
+            let without = |mut object: Value| {
+                object["metadata"]["managedFields"].take();
+                object
+            };
+            assert_eq!(without(short.result), without(exact.result));
+            world.delete(&ours).await;
+        }
+    }
 }

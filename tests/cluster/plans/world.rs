@@ -95,7 +95,7 @@ impl World {
     /// A plan that comes after one with these items.
     pub async fn plan_after(&self, drafts: &[Draft], remembered: &[Item]) -> Result<Plan, EngineError> {
         let unheard = |_, _| {};
-        let task = Task { profile: PROFILE, kinds: &[], drafts, remembered, claims: &[] };
+        let task = Task { profile: PROFILE, kinds: &[], drafts, remembered, claims: &[], exact: true };
         Engine::new(&self.cluster, &self.pools, &unheard).plan(Basis::default(), task).await
     }
 

@@ -92,7 +92,7 @@ async fn planned(cluster: &Cluster, drafts: &[Draft]) -> Result<Duration> {
     let pools = MachineConfigPools::default();
     let unheard = |_, _| {};
     let began = Instant::now();
-    let task = Task { profile: "measured", kinds: &[], drafts, remembered: &[], claims: &[] };
+    let task = Task { profile: "measured", kinds: &[], drafts, remembered: &[], claims: &[], exact: true };
     let plan = Engine::new(cluster, &pools, &unheard).plan(Basis::default(), task).await?;
     let took = began.elapsed();
     anyhow::ensure!(plan.blocked().next().is_none() && plan.items.len() == drafts.len(), "a plan of all items");
