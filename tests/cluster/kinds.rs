@@ -52,6 +52,12 @@ impl Stage {
         }
     }
 
+    /// As [`Stage::rest`], after a change of a kind: discovery lags, and is asked again up to three seconds later.
+    async fn rest_of_kinds(&self) {
+        tokio::time::sleep(Duration::from_millis(3200)).await;
+        self.rest().await;
+    }
+
     /// Waits for the number of tasks: what was aborted ends a moment later.
     async fn until_tasks(&self, most: usize) {
         let until = Instant::now() + PATIENCE;
@@ -80,14 +86,16 @@ async fn c1_c2_a_kind_may_come_and_go_as_often_as_it_likes() {
         stage.uninstall(GADGETS).await;
         stage.wait_for(WITH_GADGETS, "gone again", Phase::PrerequisiteFailed).await;
         stage.until_watches("gadgets", 0.0).await;
-        // What looks again for discovery that lags is gone by then.
-        stage.rest().await;
         match tasks {
-            None => tasks = Some(tokio::runtime::Handle::current().metrics().num_alive_tasks()),
+            None => {
+                stage.rest_of_kinds().await;
+                tasks = Some(tokio::runtime::Handle::current().metrics().num_alive_tasks());
+            }
             Some(most) if round + 1 == rounds => stage.until_tasks(most).await,
             Some(_) => {}
         }
     }
+    stage.rest_of_kinds().await;
     // No loop on what is not there.
     let mark = stage.mark();
     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -151,7 +159,7 @@ async fn a_kind_may_change_its_version_under_a_running_operator() {
             })
             .await;
         assert!(matches!(seen.phase, Some(found) if found == phase), "{:?}", seen.phase);
-        stage.rest().await;
+        stage.rest_of_kinds().await;
     }
     let kind = kube::core::GroupVersionKind::gvk("example.dev", "v2", "Gadget");
     let gadgets: Api<kube::api::DynamicObject> =
@@ -167,6 +175,7 @@ async fn a_kind_may_change_its_version_under_a_running_operator() {
 
     stage.uninstall(GADGETS).await;
     stage.wait_for(WITH_GADGETS, "gone", Phase::PrerequisiteFailed).await;
+    stage.rest_of_kinds().await;
     assert_eq!(stage.widgets().get("x").await.unwrap().data["spec"]["size"], 1);
     stage.finish(running).await;
 }
