@@ -412,6 +412,7 @@ pub struct Applied {
 
 /// A value that the profile read to make the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Input {
     /// The object it was read from.
     pub target: TargetRef,
@@ -419,6 +420,18 @@ pub struct Input {
     #[schemars(length(max = 1024))]
     pub path: String,
     /// The value, or what the profile made of it; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Preserved")]
+    pub value: Option<Value>,
+    /// What it was when a plan was last carried out, if that is something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_from: Option<InputBefore>,
+}
+
+/// An earlier value of an input.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InputBefore {
+    /// The value; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Preserved")]
     pub value: Option<Value>,

@@ -116,5 +116,5 @@ fn input(recorded: Recorded) -> Input {
         let hidden = || Value::from(format!("sha256 {}", digest::sha256(&value)));
         if secret || size > VALUE_LIMIT { hidden() } else { value }
     });
-    Input { target, path: wire::cut_text(&recorded.path, PATH_LIMIT), value }
+    Input { target, path: wire::cut_text(&recorded.path, PATH_LIMIT), value, changed_from: None }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Plan;
+use super::changes::has_same_inputs;
 use super::guard::{Guard, stops};
 use super::observed::{Edit, Observed, Wanted};
 use crate::api::{
@@ -153,7 +154,7 @@ fn bypass(
     now: Timestamp,
 ) -> Result<ApprovedBy, Waiting> {
     let others = status.applied_options != wanted.options
-        || status.inputs != plan.basis.inputs
+        || !has_same_inputs(status, plan)
         || status.operator_version.as_deref() != Some(version);
     if stops(Guard::BypassOfOthers, others) {
         return Err(Waiting::NotApproved);

@@ -1,21 +1,58 @@
 //! What differs between the plan that the status shows and the one that was made now.
 
-use super::{Plan, moved};
-use crate::api::{FIELD_MANAGER, Operation, VirtPlatformConfigStatus};
+use serde_json::Value;
+
+use super::{Plan, moved, prune};
+use crate::api::{FIELD_MANAGER, Input, InputBefore, Operation, VirtPlatformConfigStatus};
 
 /// Inputs whose values differ from those that the published plan was made from, each with old and new value.
 #[must_use]
 pub fn changed_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<String> {
-    let show = |value: Option<&serde_json::Value>| value.map_or_else(|| "absent".to_owned(), ToString::to_string);
-    let mut changed = Vec::new();
-    for input in &plan.basis.inputs {
-        let before = status.inputs.iter().find(|old| old.target == input.target && old.path == input.path);
-        if before.is_none_or(|before| before.value != input.value) {
-            let from = show(before.and_then(|before| before.value.as_ref()));
-            changed.push(format!("{} {} from {from} to {}", input.target, input.path, show(input.value.as_ref())));
-        }
-    }
-    changed
+    let changed = plan.basis.inputs.iter().filter_map(|input| {
+        let before = known(status, input);
+        let from = before.and_then(|before| before.value.as_ref());
+        before.is_none_or(|before| before.value != input.value).then(|| told(input, from))
+    });
+    changed.collect()
+}
+
+/// Whether `plan` was made from the values that the published one was made from.
+#[must_use]
+pub(super) fn has_same_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> bool {
+    status.inputs.len() == plan.basis.inputs.len() && changed_inputs(status, plan).is_empty()
+}
+
+/// The inputs of `plan`, each with what it was when a plan was last carried out.
+#[must_use]
+pub(super) fn with_earlier_values(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<Input> {
+    let first = status.plan_hash.is_none();
+    let with = |input: &Input| {
+        let before = known(status, input);
+        let earlier = match before {
+            Some(Input { changed_from: Some(earlier), .. }) => earlier.clone(),
+            Some(before) => InputBefore { value: before.value.clone() },
+            None => InputBefore::default(),
+        };
+        let changed = !first && (before.is_none() || earlier.value != input.value);
+        Input { changed_from: changed.then_some(earlier), ..input.clone() }
+    };
+    plan.basis.inputs.iter().map(with).collect()
+}
+
+/// Inputs that are not what they were when a plan was last carried out, each with old and new value.
+#[must_use]
+pub(super) fn drifted_inputs(inputs: &[Input]) -> Vec<String> {
+    inputs.iter().filter_map(|input| Some(told(input, input.changed_from.as_ref()?.value.as_ref()))).collect()
+}
+
+/// The same value of the same object, in whatever version that was read.
+fn known<'a>(status: &'a VirtPlatformConfigStatus, input: &Input) -> Option<&'a Input> {
+    status.inputs.iter().find(|old| prune::is_same(&old.target, &input.target) && old.path == input.path)
+}
+
+fn told(input: &Input, from: Option<&Value>) -> String {
+    let show = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), ToString::to_string);
+    format!("{} {} from {} to {}", input.target, input.path, show(from), show(input.value.as_ref()))
 }
 
 /// As many fields of an object as a sentence names.

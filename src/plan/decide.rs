@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 
-use super::changes::{changed_inputs, stale_items, writes};
+use super::changes::{changed_inputs, has_same_inputs, stale_items, writes};
 use super::decision::{Decision, Execution, Publication};
 use super::guard::{Guard, stops};
 use super::health::Rollout;
@@ -147,7 +147,7 @@ fn cause_is_gone(seen: &Observed<'_>, plan: &Plan) -> bool {
     !of_an_item
         || status.observed_generation != Some(wanted.generation)
         || planned.and_then(|planned| planned.replan.as_ref()) != wanted.replan.as_ref()
-        || status.inputs != plan.basis.inputs
+        || !has_same_inputs(status, plan)
         || target_moved
 }
 

@@ -62,10 +62,13 @@ impl Basis {
     /// The digest of the plan that has these items, as (name, wave, hash) in order.
     #[must_use]
     pub fn digest<'a>(&self, items: impl IntoIterator<Item = (&'a str, u32, &'a str)>) -> String {
+        // What they were before is for the reader, and no part of what is approved.
+        let inputs = self.inputs.iter().map(|input| Input { changed_from: None, ..input.clone() });
+        let inputs: Vec<_> = inputs.collect();
         digest::plan_hash(&json!({
             "profile": self.profile,
             "options": self.options,
-            "inputs": self.inputs,
+            "inputs": inputs,
             "items": items.into_iter().collect::<Vec<_>>(),
         }))
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::changes::changed_inputs;
+use super::changes::{drifted_inputs, with_earlier_values};
 use super::conditions::{self, Verdict};
 use super::decision::{Decision, Execution, Failure, Publication, Step};
 use super::guard::{Guard, stops};
 use super::health::Rollout;
 use super::item::PlanItem;
 use super::observed::{Observed, World};
-use super::reason::{self, condition};
+use super::reason;
 use super::summary;
 use super::wire::{SUMMARY_LIMIT, cut_text, time};
 use super::{Plan, digest, message, prune, size};
@@ -149,6 +149,7 @@ fn execute(
     let begins = execution.replaces || seen.status.phase != Some(Phase::InProgress) || seen.status.approval.is_none();
     if let Some(plan) = planned(seen).filter(|_| begins) {
         show(status, seen, plan, now);
+        status.inputs.iter_mut().for_each(|input| input.changed_from = None);
         for item in &mut status.items {
             item.wait_started_at = None;
             item.paused_since = None;
@@ -240,7 +241,10 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
     status.planned_action = Some(wanted.action);
     status.operator_version = Some(seen.version.to_owned());
     status.applied_options.clone_from(&wanted.options);
-    status.inputs.clone_from(&plan.basis.inputs);
+    status.inputs = with_earlier_values(old, plan);
+    if plan.is_satisfied() || seen.status.phase == Some(Phase::Ignored) {
+        status.inputs.iter_mut().for_each(|input| input.changed_from = None);
+    }
     status.impact_severity = Some(plan.severity());
     status.items = plan
         .items
@@ -389,19 +393,12 @@ fn remember(status: &mut Status, entry: HistoryEntry) {
     status.history.truncate(HISTORY_LIMIT);
 }
 
-/// Inputs that changed since the plan that is in force, for as long as that makes a difference.
+/// Inputs that changed since a plan was last carried out, for as long as that makes a difference.
 fn input_drift(seen: &Observed<'_>, status: &Status) -> Option<String> {
-    let plan = planned(seen)?;
     let told = matches!(status.phase, Some(Phase::InProgress | Phase::Ignored));
-    if plan.is_satisfied() || seen.status.plan_hash.is_none() || told {
+    if told || planned(seen)?.is_satisfied() {
         return None;
     }
-    if seen.status.plan_hash == status.plan_hash {
-        let before = seen.status.conditions.iter();
-        let mut holding =
-            before.filter(|found| found.type_ == condition::INPUT_DEPENDENCY_DRIFT && found.status == "True");
-        return holding.next().map(|found| found.message.clone());
-    }
-    let changed = changed_inputs(seen.status, plan);
+    let changed = drifted_inputs(&status.inputs);
     (!changed.is_empty()).then(|| format!("Changed: {}.", changed.join("; ")))
 }

@@ -7,8 +7,8 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 use virt_advisor::api::{
-    Action, Applied, Approval, ApprovedBy, Conflict, HistoryEntry, Input, Item, ItemState, Operation, Phase,
-    PlannedSpec, Severity, Summary, TargetRef, Truncated, VirtPlatformConfig, VirtPlatformConfigStatus,
+    Action, Applied, Approval, ApprovedBy, Conflict, HistoryEntry, Input, InputBefore, Item, ItemState, Operation,
+    Phase, PlannedSpec, Severity, Summary, TargetRef, Truncated, VirtPlatformConfig, VirtPlatformConfigStatus,
 };
 
 use crate::fixture::{PROFILE, our_crd, root};
@@ -278,7 +278,12 @@ fn full_status() -> VirtPlatformConfigStatus {
             applied: Some(applied.clone()),
             applied_before: Some(applied),
         }],
-        inputs: vec![Input { target, path: "/a".into(), value: Some(json!({"b": [1]})) }],
+        inputs: vec![Input {
+            target,
+            path: "/a".into(),
+            value: Some(json!({"b": [1]})),
+            changed_from: Some(InputBefore { value: Some(json!(1)) }),
+        }],
         history: vec![HistoryEntry {
             plan_hash: "v1:0".into(),
             at: time,

@@ -28,7 +28,7 @@ fn drifted(index: usize) -> Plan {
 }
 
 fn input() -> Input {
-    Input { target: TargetRef::default(), path: "/x".into(), value: Some(json!(1)) }
+    Input { target: TargetRef::default(), path: "/x".into(), value: Some(json!(1)), changed_from: None }
 }
 
 /// Everything is done under Apply.

@@ -355,6 +355,7 @@ fn a_failure_is_left_only_when_its_cause_can_be_gone() {
         target: TargetRef { api_version: "v1".into(), kind: "K".into(), name: "n".into(), namespace: None },
         path: "/x".into(),
         value: Some(Value::from(1)),
+        changed_from: None,
     };
     let mut changed = failed();
     let other = Basis { inputs: vec![input], ..basis() };
@@ -541,7 +542,12 @@ fn the_digest_covers_what_the_plan_was_made_from_and_the_order_of_execution() {
     let items = || [("a", 0, "1"), ("b", 1, "2")];
     let digest = basis().digest(items());
     let target = TargetRef { api_version: "v1".into(), kind: "K".into(), name: "n".into(), namespace: None };
-    let input = |value: i64| crate::api::Input { target: target.clone(), path: "/x".into(), value: Some(value.into()) };
+    let input = |value: i64| crate::api::Input {
+        target: target.clone(),
+        path: "/x".into(),
+        value: Some(value.into()),
+        changed_from: None,
+    };
     let with = |value| Basis { inputs: vec![input(value)], ..basis() }.digest(items());
     for (name, other) in [
         ("an input", with(1)),

@@ -120,6 +120,7 @@ fn p3_committed_vectors_keep_their_digests() {
             target: TargetRef::of(&input["target"]),
             path: text(&input["path"]),
             value: input.get("value").cloned(),
+            changed_from: None,
         });
         let basis = Basis {
             profile: text(&vector["profile"]),

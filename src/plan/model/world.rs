@@ -254,7 +254,8 @@ pub(super) fn applied(value: u8) -> Applied {
 pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
     let target =
         |name: &str| TargetRef { api_version: "v1".into(), kind: "Widget".into(), name: name.into(), namespace: None };
-    let input = Input { target: target("input"), path: "/value".into(), value: Some(json!(world.input)) };
+    let input =
+        Input { target: target("input"), path: "/value".into(), value: Some(json!(world.input)), changed_from: None };
     let basis = Basis { profile: "p".into(), options: config.options(), inputs: vec![input] };
     let wants = wants(config.option, world);
     let items = (0..2).map(|index| {

@@ -1,0 +1,194 @@
+//! What somebody changes of what was applied: by every route, and what it costs to see it.
+
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use virt_advisor::api::{Operation, Phase};
+
+use crate::stage::profile::{NAME, WITH_GADGETS, item, object};
+use crate::stage::{Running, Stage};
+
+async fn applied(items: &[Value]) -> (Stage, Running) {
+    let stage = Stage::set().await;
+    let running = Stage::run(stage.client());
+    stage.configure(NAME, "Apply", items).await;
+    stage.wait_for(NAME, "applied", Phase::Completed).await;
+    stage.rest().await;
+    (stage, running)
+}
+
+impl Stage {
+    /// What the operator has asked since `mark`, in order, as `verb resource name`.
+    fn asked(&self, mark: &controlplane::Mark) -> Vec<String> {
+        let requests = self.requests(mark).into_iter().filter(|request| !request.is_watch());
+        let told = requests.map(|request| {
+            let dry_run = if request.dry_run { " (dry run)" } else { "" };
+            let name = if request.resource == "events" { "" } else { request.name.as_str() };
+            format!("{} {} {name}{dry_run}", request.verb, request.resource).trim_end().to_owned()
+        });
+        told.collect()
+    }
+}
+
+/// One target's drift costs its read, one dry run, one status and one event, whatever else the plan holds. What is none of our business
+/// costs one read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn drift_costs_what_has_changed_and_nothing_else() {
+    let items: Vec<_> = ["a", "b", "c"].iter().map(|name| item(name, 0, json!({"size": 1}))).collect();
+    let (stage, running) = applied(&items).await;
+    let mark = stage.mark();
+    stage.edit("b", json!({"spec": {"size": 2}})).await;
+    let drifted = stage.wait_for(NAME, "drift", Phase::Drifted).await;
+    stage.rest().await;
+    let expected =
+        ["get widgets b", "patch widgets b (dry run)", &format!("update virtplatformconfigs {NAME}"), "create events"];
+    assert_eq!(stage.asked(&mark), expected);
+    let item = drifted.items.iter().find(|item| item.name == "b").unwrap();
+    assert_eq!((item.conflicts[0].manager.as_str(), item.conflicts[0].path.as_str()), ("kubectl-edit", "/spec/size"));
+    let text = drifted.summary.unwrap().text;
+    assert!(text.contains("/spec/size is 2 instead of 1, changed by kubectl-edit"), "{text}");
+    for way in ["approve this plan", "change the option", "Ignore"] {
+        assert!(text.contains(way), "{way}: {text}");
+    }
+
+    let mark = stage.mark();
+    stage.edit("b", json!({"spec": {"size": 1}})).await;
+    stage.wait_for(NAME, "taken back", Phase::Completed).await;
+    stage.rest().await;
+    assert_eq!(stage.asked(&mark), expected);
+
+    let before = stage.status(NAME).await;
+    let mark = stage.mark();
+    stage.edit("b", json!({"metadata": {"labels": {"theirs": "1"}}, "spec": {"text": "theirs"}})).await;
+    stage.rest().await;
+    assert_eq!(stage.asked(&mark), ["get widgets b"]);
+    assert_eq!(stage.status(NAME).await, before);
+    // And what follows is seen all the same, and approved as what the server says.
+    stage.edit("b", json!({"spec": {"size": 3}})).await;
+    let plan = stage.wait_for(NAME, "drift", Phase::Drifted).await;
+    stage.patch(NAME, json!({"approvedPlanHash": plan.plan_hash})).await;
+    stage.wait_for(NAME, "put back", Phase::Completed).await;
+    assert_eq!(
+        stage.widgets().get("b").await.unwrap().data["spec"],
+        json!({"mode": "Slow", "size": 1, "text": "theirs"})
+    );
+    stage.finish(running).await;
+}
+
+/// By whatever route; recovery is automatic. What equals what was applied, and the status of the object, are silent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c8_drift_is_seen_by_every_route_and_recovers() {
+    let (stage, running) =
+        applied(&[item("a", 0, json!({"size": 1, "memory": "1Gi"})), item("b", 0, json!({"size": 1}))]).await;
+    let widgets = stage.widgets();
+    let back = async |what: &str| {
+        let plan = stage.wait_for(NAME, what, Phase::Drifted).await;
+        stage.rest().await;
+        let text = plan.summary.unwrap().text;
+        assert!(text.contains("Widget default/a"), "{what}: {text}");
+        assert!(!text.contains("Widget default/b:"), "{what}: {text}");
+        stage.patch(NAME, json!({"approvedPlanHash": plan.plan_hash})).await;
+        stage.wait_for(NAME, &format!("after {what}"), Phase::Completed).await;
+        stage.rest().await;
+    };
+    stage.edit("a", json!({"spec": {"size": 2}})).await;
+    back("an edit").await;
+
+    let theirs = object("Widget", "a", json!({"size": 3}));
+    widgets.patch("a", &PatchParams::apply("argocd-controller").force(), &Patch::Apply(&theirs)).await.unwrap();
+    back("an apply by force").await;
+
+    let mut whole = widgets.get("a").await.unwrap();
+    whole.data["spec"] = json!({"text": "replaced"});
+    widgets.replace("a", &PostParams::default(), &whole).await.unwrap();
+    back("a replacement").await;
+
+    widgets.delete("a", &DeleteParams::default()).await.unwrap();
+    let gone = stage.wait_for(NAME, "a deletion", Phase::Drifted).await;
+    assert_eq!(gone.items[0].operation, Operation::Create, "it would be created again");
+    back("a deletion").await;
+
+    widgets.delete("a", &DeleteParams::default()).await.unwrap();
+    stage.create(&object("Widget", "a", json!({"size": 1, "memory": "1Gi"}))).await;
+    // Everything is as wanted again, by somebody else's hand.
+    stage.rest().await;
+    assert_eq!(stage.status(NAME).await.phase, Some(Phase::Completed));
+
+    let before = stage.status(NAME).await;
+    let seen = Patch::Merge(json!({"status": {"anything": 1}}));
+    widgets.patch_status("a", &PatchParams::default(), &seen).await.unwrap();
+    stage.rest().await;
+    assert_eq!(stage.status(NAME).await, before, "the status of an object is its controller's business");
+    stage.finish(running).await;
+}
+
+/// Drift hides nothing else: a changed input and another version are said beside it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn drift_hides_no_other_truth() {
+    let stage = Stage::set().await;
+    stage.install("Gadget").await;
+    stage.create(&object("Gadget", "source", json!({"size": 1}))).await;
+    let running = Stage::run(stage.client());
+    let mut follower = item("x", 0, json!({}));
+    follower["from"] = json!("/spec/size");
+    let options =
+        json!({"items": [follower, item("y", 0, json!({"size": 1}))], "reads": [{"kind": "Gadget", "name": "source"}]});
+    stage.configure_with(WITH_GADGETS, json!({"action": "Apply", "options": {WITH_GADGETS: options}})).await;
+    stage.wait_for(WITH_GADGETS, "applied", Phase::Completed).await;
+    stage.rest().await;
+    // An input alone costs its own read; the others are as they were.
+    let mark = stage.mark();
+    let gadgets = stage.objects("Gadget");
+    let resize = async |size: i64| {
+        let patch = Patch::Merge(json!({"spec": {"size": size}}));
+        gadgets.patch("source", &PatchParams::default(), &patch).await.unwrap();
+    };
+    resize(2).await;
+    stage.wait_for(WITH_GADGETS, "another input", Phase::ReviewRequired).await;
+    stage.rest().await;
+    let asked = stage.asked(&mark);
+    assert_eq!(asked.first().map(String::as_str), Some("get gadgets source"), "{asked:?}");
+    assert!(!asked.iter().any(|request| request.contains("widgets y")), "{asked:?}");
+
+    stage.edit("y", json!({"spec": {"size": 7}})).await;
+    let both = stage.wait_for(WITH_GADGETS, "drift", Phase::Drifted).await;
+    let holds = |kind: &str| both.conditions.iter().any(|found| found.type_ == kind && found.status == "True");
+    assert!(holds("Drifted") && holds("InputDependencyDrift"), "{:#?}", both.conditions);
+    resize(1).await;
+    let drifted = stage
+        .wait(WITH_GADGETS, "the input back", |status| {
+            status.conditions.iter().all(|found| found.type_ != "InputDependencyDrift" || found.status == "False")
+        })
+        .await;
+    assert_eq!(drifted.phase, Some(Phase::Drifted));
+    stage.edit("y", json!({"spec": {"size": 1}})).await;
+    stage.wait_for(WITH_GADGETS, "all is well", Phase::Completed).await;
+    stage.finish(running).await;
+}
+
+/// P20: a check that fails half-way is made again, and says nothing before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p20_a_check_that_fails_is_made_again() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    let stage = Stage::set().await;
+    let left = Arc::new(AtomicUsize::new(0));
+    let count = left.clone();
+    let rule: controlplane::faults::Rule = Arc::new(move |request| {
+        let hit = request.method() == http::Method::GET && request.uri().path().ends_with("/widgets/b");
+        let fails = hit && count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+        fails.then(|| controlplane::faults::status(503, "ServiceUnavailable", "a fault of the test"))
+    });
+    let running = Stage::run(controlplane::faults::ruled(stage.client(), rule));
+    stage.configure(NAME, "Apply", &[item("a", 0, json!({"size": 1})), item("b", 0, json!({"size": 1}))]).await;
+    let done = stage.wait_for(NAME, "applied", Phase::Completed).await;
+    stage.rest().await;
+    left.store(2, Ordering::SeqCst);
+    stage.edit("b", json!({"spec": {"size": 2}})).await;
+    while left.load(Ordering::SeqCst) > 0 {
+        assert_eq!(stage.status(NAME).await, done, "no verdict without a reading");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    stage.wait_for(NAME, "drift", Phase::Drifted).await;
+    stage.finish(running).await;
+}
