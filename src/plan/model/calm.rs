@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use super::ghost::Ghost;
-use super::world::{Config, Does, Machines, State, wants};
+use super::world::{Config, Does, GONE, Machines, State, plan, wants};
 use super::{Run, Step};
 use crate::api::{Operation, Phase};
 use stateright::Model;
@@ -59,7 +59,14 @@ fn misplaced(run: &Run, rest: &State) -> Option<String> {
     let (config, world) = (&rest.config, &rest.world);
     let status = &config.status.status;
     let phase = status.phase?;
-    let as_wanted = world.targets == wants(config.option, world).map(Some) && !world.blocks && !world.down;
+    let wants = wants(run.rules, config.option, world);
+    // What is wanted no more is there all the same if none of it was ever ours.
+    let is_left = plan(run.rules, config, world).items.iter().any(|item| item.operation == Operation::Remove);
+    let is_as_wanted = |index: usize| match wants[index] {
+        GONE => !is_left,
+        want => world.targets[index] == Some(want),
+    };
+    let as_wanted = is_as_wanted(0) && is_as_wanted(1) && !world.blocks && !world.down;
     let wrong = |what: &str| Some(format!("{phase:?} at rest, {what}"));
     if config.deleting {
         return None;

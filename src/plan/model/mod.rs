@@ -25,7 +25,9 @@ use crate::api::{
     VirtPlatformConfigStatus as Status,
 };
 use ghost::Ghost;
-use world::{Config, Does, FOREIGN, Look, Machines, NAMES, Rules, State, Stored, applied, observe, second, wants};
+use world::{
+    Config, Does, FOREIGN, GONE, Look, Machines, NAMES, Rules, State, Stored, applied, observe, second, wants,
+};
 
 /// What happens without the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,13 +115,14 @@ impl Run {
         };
         let now = second(look.world.clock);
         let decision = decide(&seen, now);
-        let want = wants(look.config.option, &look.world);
+        let want = wants(self.rules, look.config.option, &look.world);
         let written: BTreeMap<_, _> = look
             .written
             .iter()
             .map(|(index, taken)| {
                 let index = usize::from(*index);
                 let written = match taken {
+                    true if want[index] == GONE => Written::Removed,
                     true => Written::Applied(applied(want[index])),
                     false => Written::Refused("refused".into()),
                 };
@@ -188,10 +191,11 @@ impl Run {
         if answered {
             look.written.insert(index, true);
         }
-        let want = wants(look.config.option, &look.world)[place];
+        let want = wants(self.rules, look.config.option, &look.world)[place];
         let live = next.world.targets[place];
-        if live != Some(want) {
-            next.world.targets[place] = Some(want);
+        let target = (want != GONE).then_some(want);
+        if live != target {
+            next.world.targets[place] = target;
             if index == 0 && self.rules.rolls {
                 next.world.machines = Machines::Rolling;
             }
@@ -249,7 +253,7 @@ impl Run {
                 next.world.machines = Machines::Done;
             }
         };
-        let want = wants(state.config.option, &state.world);
+        let want = wants(self.rules, state.config.option, &state.world);
         let config = &mut next.config;
         match event {
             Event::Set(action) if action == config.action => return None,
@@ -275,7 +279,7 @@ impl Run {
             Event::Delete => config.deleting = true,
             Event::Touch(index) => next.world.targets[index] = Some(FOREIGN),
             Event::Remove(index) => next.world.targets[index] = None,
-            Event::ByHand(index) => next.world.targets[index] = Some(want[index]),
+            Event::ByHand(index) => next.world.targets[index] = (want[index] != GONE).then_some(want[index]),
             Event::Input => next.world.input = 1 - next.world.input,
             Event::Prerequisites => next.world.prerequisites = !next.world.prerequisites,
             Event::Become(machines) => {

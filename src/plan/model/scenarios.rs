@@ -21,7 +21,7 @@ macro_rules! told {
     }};
 }
 
-const ALL: Rules = Rules { waves: true, defers: false, rolls: false };
+const ALL: Rules = Rules { waves: true, defers: false, rolls: false, prunes: false };
 
 /// What a run is called, what may happen in it and how often, and what is different at its beginning.
 struct Scenario {
@@ -96,6 +96,15 @@ static SCENARIOS: &[Scenario] = &[
         rules: ALL,
         faults: false,
         action: Does::DryRun,
+        begin: |_, _| {},
+    },
+    Scenario {
+        name: "what leaves the plan, and comes back",
+        events: &[Choose, ApproveShown, Touch(1), Remove(1), Set(Does::DryRun), Set(Does::Apply)],
+        times: 3,
+        rules: Rules { prunes: true, ..ALL },
+        faults: false,
+        action: Does::Apply,
         begin: |_, _| {},
     },
     Scenario {

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use profile_sdk::{Body, Draft};
 use serde_json::{Value, json};
 
 use super::ghost::Ghost;
@@ -13,10 +14,12 @@ use crate::plan::decide::tests::item;
 use crate::plan::health::Rollout;
 use crate::plan::item::{Moved, PlanItem};
 use crate::plan::observed::{Edit, Wanted, World as Observation};
-use crate::plan::{Basis, Plan, digest};
+use crate::plan::{Basis, Plan, digest, prune};
 
 /// A value that nobody planned.
 pub(super) const FOREIGN: u8 = 99;
+/// The value of what is wanted no more.
+pub(super) const GONE: u8 = 0;
 /// The names of the two items.
 pub(super) const NAMES: [&str; 2] = ["a", "b"];
 
@@ -192,6 +195,8 @@ pub(super) struct Rules {
     pub(super) defers: bool,
     /// The machines take time.
     pub(super) rolls: bool,
+    /// The second item is wanted with option 0 only.
+    pub(super) prunes: bool,
 }
 
 /// A look that has begun, and is not stored.
@@ -236,12 +241,16 @@ pub(super) fn second(second: i64) -> Timestamp {
 }
 
 /// What is wanted of each target.
-pub(super) fn wants(option: u8, world: &World) -> [u8; 2] {
-    [10 * world.version + option, 60 + world.input]
+pub(super) fn wants(rules: Rules, option: u8, world: &World) -> [u8; 2] {
+    let second = if rules.prunes && option == 1 { GONE } else { 60 + world.input };
+    [10 * world.version + option, second]
 }
 
 /// What there is to see of a target of that value.
 fn view(value: u8) -> BTreeMap<String, Value> {
+    if value == GONE {
+        return BTreeMap::new();
+    }
     BTreeMap::from([("/value".to_owned(), json!(value))])
 }
 
@@ -257,13 +266,21 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
     let input =
         Input { target: target("input"), path: "/value".into(), value: Some(json!(world.input)), changed_from: None };
     let basis = Basis { profile: "p".into(), options: config.options(), inputs: vec![input] };
-    let wants = wants(config.option, world);
-    let items = (0..2).map(|index| {
+    let wants = wants(rules, config.option, world);
+    let departed = || {
+        let object = json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "a"}});
+        let first = Draft::new("a", Body::Ensure(object), "is wanted");
+        !prune::departed(&config.status.status, &[first], config.generation).is_empty()
+    };
+    let planned = |index: &usize| wants[*index] != GONE || departed();
+    let items = (0..2).filter(planned).map(|index| {
         let (name, live, want) = (NAMES[index], world.targets[index], wants[index]);
         let first_is_there = world.targets[0] == Some(wants[0]);
         let operation = match live {
             _ if index == 1 && (world.blocks || world.down) => Operation::Blocked,
             _ if index == 1 && rules.defers && !first_is_there && live.is_none() => Operation::Deferred,
+            None if want == GONE => Operation::NoChange,
+            Some(_) if want == GONE => Operation::Remove,
             Some(live) if live == want => Operation::NoChange,
             Some(_) => Operation::Update,
             None => Operation::Create,
@@ -278,7 +295,8 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
             Conflict { path: "/value".into(), manager: "them".into(), live: None, desired: None, controller: false };
         PlanItem {
             target: target(name),
-            conflicts: (live == Some(FOREIGN)).then_some(conflict).into_iter().collect(),
+            prune: want == GONE,
+            conflicts: (live == Some(FOREIGN) && want != GONE).then_some(conflict).into_iter().collect(),
             uid: live.map(|_| "u".into()),
             hash: change(name, live, want, operation),
             expected: view(want),
@@ -307,6 +325,7 @@ fn rollout(rules: Rules, world: &World, index: usize, operation: Operation) -> R
     let waiting = |text: &str, paused| Rollout::Waiting { text: text.into(), paused };
     match (operation, world.machines) {
         (Operation::Blocked | Operation::Deferred, _) => waiting("not known", false),
+        (Operation::NoChange | Operation::Remove, _) if world.targets[index].is_none() => Rollout::Done("gone".into()),
         _ if world.targets[index].is_none() => waiting("not there", false),
         (_, Machines::Rolling) if rules.rolls && index == 0 => waiting("rolling", false),
         (_, Machines::Paused) if rules.rolls && index == 0 => waiting("paused", true),
