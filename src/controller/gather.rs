@@ -110,7 +110,7 @@ pub(super) async fn world(
         // Another definition of a kind may mean another plan of everything.
         all: causes.objects || memory.drafted.is_none() || causes.changed.iter().any(is_definition),
         changed: &causes.changed,
-        due: memory.is_due(),
+        due: memory.is_due() && !memory.deferred,
         // An approved plan goes on, whatever others wish; the server keeps them from its fields.
         claims: if executing(status) { Vec::new() } else { ctx.claims.of_others(config) },
         engine: Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen),

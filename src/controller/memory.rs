@@ -43,8 +43,10 @@ pub(super) struct Memory {
     pub(super) recorded: bool,
     /// Whether it was said that the CRD is too old.
     pub(super) told_of_crd: bool,
-    /// When progress was written last.
-    pub(super) progress_at: Option<Timestamp>,
+    /// When the status was written last.
+    pub(super) written_at: Option<Timestamp>,
+    /// Whether a status that is known waits for its time to be written.
+    pub(super) deferred: bool,
     errors: u32,
 }
 

@@ -127,7 +127,7 @@ fn needs_everything(memory: &mut Memory, settled: &Settled, config: &VirtPlatfor
     if first_write || asked {
         memory.forget_plan();
     }
-    first_write || asked || (memory.is_due() && !executing)
+    first_write || asked || (memory.is_due() && !executing && !memory.deferred)
 }
 
 /// The five steps.
@@ -180,7 +180,7 @@ async fn look(
     memory.due = Some(Instant::now() + pause);
     let items = new.items.clone();
     report(ctx, config, &old, new, memory, now).await?;
-    if let World::Planned(plan) = &seen.world {
+    if let (World::Planned(plan), false) = (&seen.world, memory.deferred) {
         memory.show(&items, plan);
     }
     if !memory.recorded {
@@ -201,13 +201,15 @@ async fn report(
 ) -> Result<(), LookError> {
     let name = config.name_any();
     let mut settled = Settled::of(config);
+    memory.deferred = false;
     if new == *old {
         memory.settled = Some(settled);
         return Ok(());
     }
-    if let Some(pause) = report::progress_pause(old, &new, memory.progress_at, now) {
+    if let Some(pause) = report::pause(old, &new, memory.written_at, now) {
         let until = Instant::now() + pause;
         memory.due = Some(memory.due.map_or(until, |due| due.min(until)));
+        memory.deferred = true;
         memory.settled = Some(settled);
         return Ok(());
     }
@@ -228,7 +230,7 @@ async fn report(
              crds/advisor.kubevirt.io_virtplatformconfigs.yaml of this release"
         );
     }
-    memory.progress_at = Some(now);
+    memory.written_at = Some(now);
     let phase = new.phase.map(|phase| format!("{phase:?}"));
     tracing::info!(config = name, phase, plan = new.plan_hash, "status written");
     memory.recorded &= record(ctx, config, &report::notes(old, &new), now).await;

@@ -11,22 +11,26 @@ use crate::cluster::Note;
 /// Progress is written at most this often: a rollout of hundreds of machines reports every second.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
+/// A plan that waits is shown anew at most this often, however many objects change at once.
+const REVISION_INTERVAL: Duration = Duration::from_secs(1);
+
 /// An event can be missing of what is not older: a process is back by then. Well within the hour that events are kept, so that none
 /// is recorded a second time.
 const LOST_AT_MOST: Duration = Duration::from_secs(300);
 
-/// How long a change that only tells of progress must wait; `None` if it can be written, or must be.
-pub(super) fn progress_pause(
-    old: &Status,
-    new: &Status,
-    written_at: Option<Timestamp>,
-    now: Timestamp,
-) -> Option<Duration> {
-    if without_texts(old) != without_texts(new) || new.phase != Some(Phase::InProgress) {
+/// How long a change must wait that only tells of progress, or shows a plan that changes by itself again and again; `None` if it can be
+/// written, or must be.
+pub(super) fn pause(old: &Status, new: &Status, written_at: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
+    let waits = matches!(new.phase, Some(Phase::ReviewRequired | Phase::Drifted));
+    let interval = if new.phase == Some(Phase::InProgress) && without_texts(old) == without_texts(new) {
+        PROGRESS_INTERVAL
+    } else if waits && old.phase == new.phase && old.observed_generation == new.observed_generation {
+        REVISION_INTERVAL
+    } else {
         return None;
-    }
+    };
     let passed = now.duration_since(written_at?);
-    PROGRESS_INTERVAL.checked_sub(passed.unsigned_abs()).filter(|rest| !rest.is_zero())
+    interval.checked_sub(passed.unsigned_abs()).filter(|rest| !rest.is_zero())
 }
 
 /// `status` without the texts that tell of progress.
@@ -146,10 +150,22 @@ mod tests {
     fn only_texts_of_a_running_execution_wait() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let (one, two) = (status(Phase::InProgress, "1 of 3"), status(Phase::InProgress, "2 of 3"));
-        assert_eq!(progress_pause(&one, &two, Some(at(0)), at(4)), Some(Duration::from_secs(6)));
-        assert_eq!(progress_pause(&one, &two, Some(at(0)), at(10)), None);
-        assert_eq!(progress_pause(&one, &two, None, at(4)), None, "the first progress is told at once");
-        assert_eq!(progress_pause(&one, &status(Phase::Completed, ""), Some(at(0)), at(1)), None);
+        assert_eq!(pause(&one, &two, Some(at(0)), at(4)), Some(Duration::from_secs(6)));
+        assert_eq!(pause(&one, &two, Some(at(0)), at(10)), None);
+        assert_eq!(pause(&one, &two, None, at(4)), None, "the first progress is told at once");
+        assert_eq!(pause(&one, &status(Phase::Completed, ""), Some(at(0)), at(1)), None);
+    }
+
+    #[test]
+    fn a_plan_that_changes_by_itself_is_shown_once_a_second() {
+        let at = |millisecond| Timestamp::from_millisecond(millisecond).unwrap();
+        let (one, two) = (status(Phase::Drifted, "a"), status(Phase::Drifted, "a and b"));
+        assert_eq!(pause(&one, &two, Some(at(0)), at(400)), Some(Duration::from_millis(600)));
+        assert_eq!(pause(&one, &two, Some(at(0)), at(1000)), None);
+        assert_eq!(pause(&status(Phase::Completed, ""), &one, Some(at(0)), at(1)), None, "the first is told at once");
+        let mut edited = two;
+        edited.observed_generation = Some(2);
+        assert_eq!(pause(&one, &edited, Some(at(0)), at(1)), None, "an edit is answered at once");
     }
 
     /// A crash between a status and its events loses none of them, and doubles none.

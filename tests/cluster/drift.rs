@@ -192,3 +192,34 @@ async fn p20_a_check_that_fails_is_made_again() {
     stage.wait_for(NAME, "drift", Phase::Drifted).await;
     stage.finish(running).await;
 }
+
+/// A hundred targets that change in one second cost a read and a dry run each, and the status is written once a second.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_targets_at_once_are_one_status_a_second() {
+    const MANY: usize = 100;
+    let items: Vec<_> = (0..MANY).map(|number| item(&format!("w{number}"), 0, json!({"size": 1}))).collect();
+    let (stage, running) = applied(&items).await;
+    let mark = stage.mark();
+    let began = std::time::Instant::now();
+    let edits = (0..MANY).map(|number| {
+        let stage = &stage;
+        async move { stage.edit(&format!("w{number}"), json!({"spec": {"size": 2}})).await }
+    });
+    futures::future::join_all(edits).await;
+    stage
+        .wait(NAME, "all of them", |status| {
+            status.items.iter().filter(|item| item.operation == Operation::Update).count() == MANY
+        })
+        .await;
+    let seconds = began.elapsed().as_secs() as usize;
+    stage.rest().await;
+    let asked = stage.asked(&mark);
+    let count = |what: &str| asked.iter().filter(|request| request.starts_with(what)).count();
+    assert!(
+        count("update virtplatformconfigs") <= seconds + 2,
+        "{} in {seconds} s",
+        count("update virtplatformconfigs")
+    );
+    assert_eq!((count("get widgets"), count("patch widgets")), (MANY, MANY));
+    stage.finish(running).await;
+}

@@ -56,6 +56,11 @@ impl Counts {
         self.count(|request| !request.is_watch() && !request.name.starts_with("rendered-"))
     }
 
+    /// When the last of them was received.
+    pub fn last(&self) -> Option<jiff::Timestamp> {
+        self.requests.iter().map(|request| request.at).max()
+    }
+
     pub fn watches(&self) -> usize {
         self.count(Request::is_watch)
     }

@@ -8,6 +8,7 @@ mod bench;
 mod counts;
 mod measure;
 mod observer;
+mod scale;
 mod table;
 
 use std::io::{self, Write};
@@ -30,6 +31,9 @@ struct Flags {
     /// Seconds for which requests at rest are counted.
     #[arg(long, env = "BENCH_REST", value_name = "SECONDS", default_value_t = 60)]
     rest: u64,
+    /// Measure on a large cluster instead.
+    #[arg(long)]
+    scale: bool,
 }
 
 fn main() -> ExitCode {
@@ -57,6 +61,9 @@ fn main() -> ExitCode {
 }
 
 async fn run(flags: &Flags, table: &mut Table) -> Result<()> {
+    if flags.scale {
+        return scale::measure(&flags.operator, flags.rest, table).await;
+    }
     measure::size::measure(&flags.operator, table)?;
     let mut bench = Bench::start(&flags.operator).await?;
     let measured = measure_all(&mut bench, flags, table).await;

@@ -48,7 +48,7 @@ impl Stage {
         let plane = lease().await;
         let admin = plane.admin();
         let began = plane.audit().mark();
-        let stage = Self { plane, admin, began };
+        let mut stage = Self { plane, admin, began };
         stage.install("Widget").await;
         let crd = virt_advisor::api::crd_yaml(PROFILES).unwrap();
         controlplane::apply_yaml(&stage.admin, &crd, "test").await.unwrap();
@@ -68,6 +68,14 @@ impl Stage {
             });
             controlplane::apply_yaml(&stage.admin, &binding.to_string(), "test").await.unwrap();
         }
+        // A server takes a moment to know of rights.
+        let configs: Api<VirtPlatformConfig> = Api::all(stage.client());
+        let until = Instant::now() + PATIENCE;
+        while configs.list(&ListParams::default()).await.is_err() {
+            assert!(Instant::now() < until, "the operator's user has no rights");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        stage.began = stage.mark();
         stage
     }
 

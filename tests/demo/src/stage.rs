@@ -85,6 +85,16 @@ impl Stage {
         Ok(())
     }
 
+    /// Lets the operator reach the server by another address from its next start on.
+    ///
+    /// # Errors
+    /// If its kubeconfig can't be changed.
+    pub fn reach_server_by(&self, server: &str, address: &str) -> Result<()> {
+        let file = self.operator_kubeconfig();
+        let text = std::fs::read_to_string(&file).context("the operator's kubeconfig can't be read")?;
+        std::fs::write(&file, text.replace(server, address)).context("the operator's kubeconfig can't be changed")
+    }
+
     fn operator_kubeconfig(&self) -> PathBuf {
         self.folder().join("operator-kubeconfig")
     }

@@ -7,11 +7,16 @@ use crate::bench::{Bench, tell};
 use crate::counts;
 use crate::table::{Bound, Figure, Table};
 
+/// What is asked for.
+pub fn all() -> serde_json::Value {
+    json!({"action": "Apply"})
+}
+
 pub async fn measure(bench: &mut Bench, table: &mut Table) -> Result<()> {
     tell("an execution");
     let mut observer = bench.observe();
     let mark = bench.stage.plane().audit().mark();
-    let (_, generation) = bench.patch(json!({"action": "Apply"})).await?;
+    let (_, generation) = bench.patch(all()).await?;
     observer.wait("Completed", generation).await?;
     let counts = counts::settled(&bench.stage, &mark).await?;
     let figure = "Apply patch -> Completed: requests, events included";

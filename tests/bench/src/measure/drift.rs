@@ -33,13 +33,13 @@ pub async fn measure(bench: &mut Bench, table: &mut Table) -> Result<()> {
 }
 
 #[derive(Default)]
-struct Series {
-    times: Vec<Duration>,
+pub struct Series {
+    pub times: Vec<Duration>,
     counts: Vec<Counts>,
 }
 
 impl Series {
-    async fn add(&mut self, bench: &Bench, observer: &mut Observer, spec: Value, phase: &str) -> Result<()> {
+    pub async fn add(&mut self, bench: &Bench, observer: &mut Observer, spec: Value, phase: &str) -> Result<()> {
         observer.forget();
         let mark = bench.stage.plane().audit().mark();
         let sent = bench.edit_descheduler(spec).await?;
@@ -49,8 +49,15 @@ impl Series {
         Ok(())
     }
 
-    fn figure(&self, count: impl Fn(&Counts) -> usize) -> Figure {
+    pub fn figure(&self, count: impl Fn(&Counts) -> usize) -> Figure {
         Figure::counts(self.counts.iter().map(count))
+    }
+
+    /// That many of a hundred took no longer.
+    pub fn percentile(&self, percent: usize) -> Duration {
+        let mut sorted = self.times.clone();
+        sorted.sort_unstable();
+        sorted.get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1))).copied().unwrap_or_default()
     }
 
     fn told(&self) -> String {

@@ -18,6 +18,7 @@ use virt_advisor::plan::item::{Effect, Preview};
 use virt_advisor::rollout::MachineConfigPools;
 
 use crate::bench::{Bench, tell};
+use crate::measure::memory::processor_time;
 use crate::table::{Bound, Figure, Table};
 
 const TIMES: usize = 15;
@@ -136,7 +137,7 @@ fn large(table: &mut Table) -> Result<()> {
     // The highest is counted from here.
     std::fs::write("/proc/self/clear_refs", "5").context("/proc/self/clear_refs: memory is measured on Linux only")?;
     let mut times = Vec::new();
-    let began = processor_time()?;
+    let began = processor_time(std::process::id())?;
     for _ in 0..TIMES {
         let preview = Preview::Known {
             desired: result.clone(),
@@ -152,7 +153,7 @@ fn large(table: &mut Table) -> Result<()> {
             "a true diff"
         );
     }
-    let used = (processor_time()? - began) / u32::try_from(TIMES)?;
+    let used = (processor_time(std::process::id())? - began) / u32::try_from(TIMES)?;
     table.row("item of an object of 1 MiB: time", &Figure::times(&times), Bound::None, "");
     table.row("  CPU time, preparation included", &Figure::times(&[used]), Bound::None, "");
     let highest = memory("VmHWM:")?.saturating_sub(before);
@@ -167,15 +168,6 @@ fn memory(name: &str) -> Result<u32> {
     line.split_whitespace()
         .find_map(|word| word.parse().ok())
         .with_context(|| format!("the kernel does not tell {name}"))
-}
-
-/// What this process has used of processors, in the kernel's ticks of 10 ms.
-fn processor_time() -> Result<Duration> {
-    let text = std::fs::read_to_string("/proc/self/stat").context("CPU time is measured on Linux only")?;
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks =
-        |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).context("a number of ticks");
-    Ok(Duration::from_millis(10 * (ticks(11)? + ticks(12)?)))
 }
 
 fn median(times: &[Duration]) -> Duration {

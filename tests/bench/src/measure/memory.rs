@@ -16,10 +16,10 @@ const BYTES: usize = 200_000;
 const REST: Duration = Duration::from_secs(5);
 
 /// Sizes in KiB.
-struct Memory {
-    resident: u32,
+pub struct Memory {
+    pub resident: u32,
     anonymous: u32,
-    highest: u32,
+    pub highest: u32,
 }
 
 pub async fn measure(bench: &mut Bench, table: &mut Table) -> Result<()> {
@@ -45,7 +45,8 @@ fn rows(figure: &str, memory: &Memory, table: &mut Table) {
     table.row("  highest", &Figure::kibibytes(memory.highest), Bound::Under(16.0), "");
 }
 
-fn read(bench: &Bench) -> Result<Memory> {
+/// What the operator has in memory.
+pub fn read(bench: &Bench) -> Result<Memory> {
     let operator = bench.stage.operator().context("the operator is not started")?;
     let file = format!("/proc/{}/status", operator.pid());
     let text = std::fs::read_to_string(&file)
@@ -56,6 +57,15 @@ fn read(bench: &Bench) -> Result<Memory> {
         kibibytes.with_context(|| format!("{file} does not tell {name}"))
     };
     Ok(Memory { resident: size("VmRSS:")?, anonymous: size("RssAnon:")?, highest: size("VmHWM:")? })
+}
+
+/// What process `pid` has used of processors, in the kernel's ticks of 10 ms.
+pub fn processor_time(pid: u32) -> Result<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).context("CPU time is measured on Linux only")?;
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks =
+        |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).context("a number of ticks");
+    Ok(Duration::from_millis(10 * (ticks(11)? + ticks(12)?)))
 }
 
 /// Makes MachineConfigs that no pool selects, as large as rendered ones.
