@@ -110,7 +110,7 @@ impl Engine<'_> {
         let remembered = remembered(task, draft);
         let subject = Subject { draft, target, kind, manager: manager(task.profile), remembered };
         match &draft.body {
-            Body::Remove(_) => self.removal(&subject).await,
+            Body::Remove(_) => self.removal(task, &subject).await,
             Body::Ensure(desired) => self.application(task, &subject, desired).await,
             Body::Blocked { remedy, .. } => Ok(Preview::refused(remedy.clone())),
         }
@@ -187,7 +187,7 @@ impl Engine<'_> {
     }
 
     /// What taking back our part would do: the object goes where nobody else has one.
-    async fn removal(&self, subject: &Subject<'_>) -> Result<Preview, Obstacle> {
+    async fn removal(&self, task: Task<'_>, subject: &Subject<'_>) -> Result<Preview, Obstacle> {
         let Some(live) = self.live(subject).await? else {
             return Ok(Preview::Removal { live: None, result: None, stays_for: Vec::new() });
         };
@@ -214,7 +214,8 @@ impl Engine<'_> {
         }
         let text = |key: &str| live.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default();
         let (uid, version) = (text("uid").to_owned(), text("resourceVersion").to_owned());
-        let attempt = if others.is_empty() {
+        // What a profile never creates it never deletes: somebody has installed it.
+        let attempt = if others.is_empty() && may_create(task, &subject.target) {
             let place = (subject.namespace(), subject.target.name.as_str());
             self.cluster.remove(&subject.kind, place, &uid, &version, true).await.map(|()| None)
         } else {

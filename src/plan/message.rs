@@ -60,7 +60,8 @@ pub(super) fn of_removal(
         (Operation::NoChange, _) => format!("As wanted: nothing of ours is in it. {reason}."),
         (_, true) => format!("{reason}. The object is removed: nobody else has a part in it."),
         (_, false) => {
-            format!("{reason}. Our fields are taken back; the object stays for {}.", stays_for.join(", "))
+            let stays_for = if stays_for.is_empty() { "whoever installed it".to_owned() } else { stays_for.join(", ") };
+            format!("{reason}. Our fields are taken back; the object stays for {stays_for}.")
         }
     }];
     sentences.extend(reboots(effect));

@@ -1,9 +1,10 @@
 //! Who owns what, on the real server: what an apply takes, loses, leaves and gives back.
 
-use profile_sdk::{Body, ObjectRef};
+use profile_sdk::{Access, Body, Declared, Kind, ObjectRef};
 use serde_json::{Value, json};
 use virt_advisor::api::Operation;
-use virt_advisor::engine::manager;
+use virt_advisor::engine::{Engine, Task, manager};
+use virt_advisor::plan::Basis;
 use virt_advisor::plan::fields::FieldPath;
 
 use super::world::{PROFILE, World, draft, widget};
@@ -322,4 +323,23 @@ async fn conflicts_read_off_the_object_are_those_of_the_server() {
             world.delete(&ours).await;
         }
     }
+}
+
+/// What a profile only changes and never creates, like the HyperConverged, is never deleted either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_profile_never_creates_it_never_deletes() {
+    let world = World::start(&[]).await;
+    let ours = widget(json!({"size": 1}));
+    world.apply(&ours, &manager(PROFILE)).await;
+    let kind = Kind { group: "example.dev", versions: &["v1"], kind: "Widget", plural: "widgets" };
+    let kinds = [Declared { kind, access: Access::Update, name: None }];
+    let drafts = [removal("w")];
+    let unheard = |_, _| {};
+    let task = Task { profile: PROFILE, kinds: &kinds, drafts: &drafts, remembered: &[], claims: &[], exact: true };
+    let plan = Engine::new(&world.cluster, &world.pools, &unheard).plan(Basis::default(), task).await.unwrap();
+    let item = &plan.items[0];
+    assert_eq!(item.operation, Operation::Remove);
+    assert!(item.message.contains("the object stays for whoever installed it"), "{}", item.message);
+    let left = world.execute(item).await;
+    assert_eq!(left["spec"].get("size"), None, "{left}");
 }
