@@ -83,7 +83,7 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
         Drafting::Invalid(problem) => return Err(problem),
     };
     let status = config.status.unwrap_or_default();
-    drafts.extend(prune::departed(&status, &drafts, config.metadata.generation.unwrap_or_default()));
+    drafts.extend(prune::departed(&status, &drafts, config.spec.options.as_ref()));
     let all = cluster.all_configs().await.map_err(|error| format!("listing configurations failed: {error}"))?;
     let others = all.iter().filter(|other| other.spec.profile != name);
     let claims: Vec<_> = others.flat_map(Claim::all_of).collect();

@@ -112,10 +112,17 @@ pub(super) async fn world(
         changed: &causes.changed,
         due: memory.is_due() && !memory.deferred,
         // An approved plan goes on, whatever others wish; the server keeps them from its fields.
-        claims: if executing(status) { Vec::new() } else { ctx.claims.of_others(config) },
+        claims: match executing(status) && status.applied_options == wanted.options {
+            true => Vec::new(),
+            false => ctx.claims.of_others(config),
+        },
         engine: Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen),
     };
-    let reads = planner.reads();
+    let needed = planner.prerequisites().into_iter().filter_map(|needed| {
+        let (namespace, name) = needed.object?;
+        Some(Read { kind: needed.kind, namespace, name })
+    });
+    let reads: Vec<_> = planner.reads().into_iter().chain(needed).collect();
     let as_read =
         |known: &Drafted| known.generation == wanted.generation && !reads.iter().any(|read| look.has_changed(read));
     let drafted = match memory.drafted.clone().filter(|known| !look.all && as_read(known)) {
@@ -176,7 +183,7 @@ impl Look<'_> {
         Ok(match self.engine.draft(planner, &served, used).await? {
             Drafting::Drafted(mut drafts, inputs, used) => {
                 let generation = self.wanted.generation;
-                drafts.extend(prune::departed(self.status, &drafts, generation));
+                drafts.extend(prune::departed(self.status, &drafts, self.wanted.options.as_ref()));
                 Ok(Drafted { generation, drafts, inputs, used })
             }
             Drafting::Missing(missing) => Err(World::Missing(missing)),
@@ -273,7 +280,8 @@ impl Look<'_> {
         let Some(known) = known else {
             return Ok(None);
         };
-        if self.due && matches!(known.item.operation, Operation::Blocked | Operation::Deferred) {
+        // Whether it can be previewed now depends on an earlier item.
+        if known.item.operation == Operation::Deferred || (self.due && known.item.operation == Operation::Blocked) {
             return Ok(None);
         }
         let (now, then) = (self.circumstances(draft), &known.circumstances);
@@ -292,7 +300,7 @@ impl Look<'_> {
             return Ok(Some(known.item.clone()));
         }
         // What was refused may be allowed now, without any change of the object.
-        if matches!(known.item.operation, Operation::Blocked | Operation::Deferred) {
+        if known.item.operation == Operation::Blocked {
             return Ok(None);
         }
         let target = &known.item.target;
@@ -318,7 +326,7 @@ impl Look<'_> {
         let target = compose::target(draft);
         Circumstances {
             definition: desired.and_then(|desired| self.definition(desired)),
-            rollouts: desired.map(|desired| self.fingerprint(desired)).unwrap_or_default(),
+            rollouts: self.fingerprint(desired.unwrap_or(&target.empty())),
             claims: claims::fingerprint(self.claims.iter().filter(|claim| claim.is_about(&target))),
         }
     }
@@ -355,8 +363,9 @@ impl Look<'_> {
 
     async fn add_rollout(&self, known: &mut Previewed, slow: &mut BTreeMap<String, Slow>) -> Result<(), GatherError> {
         let item = self.status.items.iter().find(|item| item.name == known.item.name);
-        if let (Body::Remove(_), Some(item)) = (&known.draft.body, item) {
-            if item.state == ItemState::InProgress && self.ctx.rollouts.concern(&known.item.target) {
+        if matches!(known.draft.body, Body::Remove(_)) {
+            let under_way = item.filter(|item| item.state == ItemState::InProgress);
+            if let Some(item) = under_way.filter(|_| self.ctx.rollouts.concern(&known.item.target)) {
                 let object = json!({"metadata": {"name": known.item.target.name}, "pools": item.pools});
                 known.item.rollout = standing(self.ctx, &object, Change::Removed).await?;
                 known.followed = Some(object);

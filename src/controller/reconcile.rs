@@ -121,7 +121,10 @@ pub(super) async fn reconcile(
 fn needs_everything(memory: &mut Memory, settled: &Settled, config: &VirtPlatformConfig) -> bool {
     let status = &settled.status;
     let executing = config.spec.action == Action::Apply && status.phase == Some(Phase::InProgress);
-    let unwritten = |item: &api::Item| item.operation == Operation::NoChange || item.applied.is_none();
+    // A removal that was made is remembered by its wait alone.
+    let unwritten = |item: &api::Item| {
+        item.operation == Operation::NoChange || (item.applied.is_none() && item.wait_started_at.is_none())
+    };
     let first_write = executing && status.approval.is_some() && status.items.iter().all(unwritten);
     let asked = memory.settled.as_ref().is_none_or(|before| before.replan != settled.replan);
     if first_write || asked {
@@ -169,7 +172,7 @@ async fn look(
 
     let new = status::compose(&seen, &decision, &written, now).unwrap_or_else(|| old.clone());
     let blocked = matches!(&seen.world, World::Planned(plan) if plan.blocked().next().is_some());
-    let pause = when(&decision, wanted.bypass, now, &name);
+    let pause = when(&decision, now, &name);
     let mut pause = if blocked { pause.min(BLOCKED) } else { pause };
     if decision.is_execution() && !memory.slow.is_empty() {
         // No event tells that nothing happens.
@@ -253,15 +256,17 @@ async fn record(ctx: &Context, config: &VirtPlatformConfig, notes: &[Note], now:
 }
 
 /// When to look again if nothing happens.
-fn when(decision: &Decision, bypass: bool, now: jiff::Timestamp, name: &str) -> Duration {
+fn when(decision: &Decision, now: jiff::Timestamp, name: &str) -> Duration {
     match decision {
         Decision::Execute(execution) => match execution.look_again {
             LookAgain::AtOnce => Duration::ZERO,
             LookAgain::OnEvent => resync(name),
             LookAgain::At(at) => at.duration_since(now).try_into().unwrap_or(Duration::ZERO),
         },
-        // What has stopped because a target moved may go on without asking.
-        Decision::Publish(publication) if publication.ended.is_some() && bypass => Duration::ZERO,
+        // What an execution has left is looked at for itself: it may go on without asking, be as wanted, or be contested.
+        Decision::Publish(publication) if publication.ended.is_some() && publication.phase != Phase::Completed => {
+            Duration::ZERO
+        }
         Decision::Fail(_)
         | Decision::AwaitPrerequisites(_)
         | Decision::Leave

@@ -70,7 +70,7 @@ impl Engine<'_> {
                 continue;
             };
             let read = Read { kind: needed.kind, namespace, name };
-            if remembered.knows(&read) {
+            if remembered.has(&read) {
                 // It was there, and has not changed.
                 continue;
             }

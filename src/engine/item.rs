@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::remedy::{self, About};
 use super::{Engine, EngineError, Task, manager, order};
-use crate::api::{FIELD_MANAGER, Item, Operation, TargetRef};
+use crate::api::{FIELD_MANAGER, Item, ItemState, Operation, TargetRef};
 use crate::cluster::{ApplyMode, ClusterError, Precondition, Previewed, Served};
+use crate::plan::claim::Claim;
 use crate::plan::compose::{compose, target};
 use crate::plan::item::{Effect, PlanItem, Preview};
 use crate::plan::quantity::keep_spelling;
@@ -179,7 +180,7 @@ impl Engine<'_> {
             if let Some(remedy) = remedy::other_configuration(&conflicts, &subject.manager, &result) {
                 return blocked(remedy);
             }
-            if let Some(remedy) = contested(task, subject, live.as_ref(), &result) {
+            if let Some(remedy) = contested(task, subject, &desired, live.as_ref(), &result) {
                 return blocked(remedy);
             }
             return Ok(Preview::Known { desired, live, result, conflicts });
@@ -204,13 +205,21 @@ impl Engine<'_> {
         if !ours {
             // It was ours once, and is no more: left alone. It never was: a fault of the draft.
             let taken_back = |item: &Item| matches!(item.operation, Operation::Remove | Operation::NoChange);
-            let ours_once = subject.remembered.is_some_and(|item| item.applied.is_some() || taken_back(item));
+            let begun = |item: &Item| item.state == ItemState::InProgress;
+            let ours_once =
+                subject.remembered.is_some_and(|item| item.applied.is_some() || taken_back(item) || begun(item));
             if ours_once {
                 return Ok(Preview::Removal { result: Some(live.clone()), live: Some(live), stays_for: others });
             }
             let owners = if others.is_empty() { "somebody else".to_owned() } else { others.join(", ") };
             let remedy = format!("{} is not ours to remove: all of it belongs to {owners}", subject.target);
             return Err(Obstacle::Blocks(Preview::refused(remedy)));
+        }
+        if let Some(claim) = task.claims.iter().find(|claim| claim.is_about(&subject.target)) {
+            return Err(Obstacle::Blocks(Preview::refused(format!(
+                "configuration {} wants {} as well: put the option back, or set that configuration to Ignore first",
+                claim.config, subject.target
+            ))));
         }
         let text = |key: &str| live.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default();
         let (uid, version) = (text("uid").to_owned(), text("resourceVersion").to_owned());
@@ -245,6 +254,7 @@ impl Engine<'_> {
     fn followed(&self, draft: &Draft, preview: &Preview) -> Option<Value> {
         let object = match (preview, &draft.body) {
             (Preview::Known { live, result, .. }, _) => live.as_ref().unwrap_or(result),
+            (Preview::Removal { live: Some(live), .. }, _) => live,
             // What is refused because of the pools may be allowed when they change.
             (_, Body::Ensure(desired)) => desired,
             (_, Body::Remove(_) | Body::Blocked { .. }) => return None,
@@ -302,7 +312,13 @@ impl Engine<'_> {
 
 /// Which other configuration wants another value somewhere. What we hold already is not in question: the server tells the other one
 /// of it.
-fn contested(task: Task<'_>, subject: &Subject<'_>, live: Option<&Value>, result: &Value) -> Option<String> {
+fn contested(
+    task: Task<'_>,
+    subject: &Subject<'_>,
+    desired: &Value,
+    live: Option<&Value>,
+    result: &Value,
+) -> Option<String> {
     let mut claims = task.claims.iter().filter(|claim| claim.is_about(&subject.target)).peekable();
     claims.peek()?;
     let changes = live.map(diff::without_noise) != Some(diff::without_noise(result));
@@ -311,8 +327,12 @@ fn contested(task: Task<'_>, subject: &Subject<'_>, live: Option<&Value>, result
         return None;
     }
     let owned = fields::applied_by(result, &subject.manager);
-    let held = live.map(|live| fields::applied_by(live, &subject.manager)).unwrap_or_default();
-    claims.find_map(|claim| Some(remedy::contested(&claim.config, claim.against(result, &owned, &held)?, result)))
+    let mut held = live.map(|live| fields::applied_by(live, &subject.manager)).unwrap_or_default();
+    // What was applied is ours to put back, whoever has changed it.
+    let applied = subject.remembered.and_then(|item| item.applied.as_ref());
+    held.extend(applied.into_iter().flat_map(|applied| &applied.paths).map(|path| fields::FieldPath::parse(path)));
+    let against = |claim: &Claim| claim.against(desired, &subject.draft.quantities, &owned, &held).cloned();
+    claims.find_map(|claim| Some(remedy::contested(&claim.config, &against(claim)?, result)))
 }
 
 /// Whether the profile creates objects of this kind, and does not only change those that are there.

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::fields::FieldPath;
+use super::quantity::canonical;
 use super::{prune, redact};
 use crate::api::{Action, TargetRef, VirtPlatformConfig};
 
@@ -45,12 +46,20 @@ impl Claim {
         json!([self.config, self.target, self.desired])
     }
 
-    /// The first of the fields `owned` of `result` that it wants to have another value. Those in `held` are decided already.
+    /// The first of the fields `owned` that it wants to have another value than `desired` does, amounts at `quantities` in whatever
+    /// spelling. Those in `held` are decided already.
     #[must_use]
-    pub fn against<'a>(&self, result: &Value, owned: &'a [FieldPath], held: &[FieldPath]) -> Option<&'a FieldPath> {
-        let differs = |path: &&FieldPath| match (path.resolve(&self.desired), path.resolve(result)) {
-            (Some(Value::Object(_)), Some(Value::Object(_))) | (None, _) => false,
-            (Some(theirs), ours) => Some(theirs) != ours && !redact::is_hidden(theirs),
+    pub fn against<'a>(
+        &self,
+        desired: &Value,
+        quantities: &[String],
+        owned: &'a [FieldPath],
+        held: &[FieldPath],
+    ) -> Option<&'a FieldPath> {
+        let (ours, theirs) = (canonical(desired, quantities), canonical(&self.desired, quantities));
+        let differs = |path: &&FieldPath| match (path.resolve(&theirs), path.resolve(&ours)) {
+            (Some(Value::Object(_)), Some(Value::Object(_))) | (None, _) | (_, None) => false,
+            (Some(theirs), Some(ours)) => theirs != ours && !redact::is_hidden(theirs),
         };
         owned.iter().filter(|path| !held.contains(path)).find(differs)
     }
@@ -78,11 +87,18 @@ mod tests {
             (json!({"spec": {"list": [{"name": "a", "n": 2}]}}), Some("/f:spec/f:list/k:{\"name\":\"a\"}/f:n")),
             (json!({"spec": {"secret": "(hidden 1)"}}), None),
         ] {
-            let found = claim(desired.clone()).against(&result, &owned, &[]).map(ToString::to_string);
+            let found = claim(desired.clone()).against(&result, &[], &owned, &[]).map(ToString::to_string);
             assert_eq!(found.as_deref(), contested, "{desired}");
         }
         let held = [FieldPath::parse("/f:spec/f:size")];
-        assert_eq!(claim(json!({"spec": {"size": 2}})).against(&result, &owned, &held), None, "it is ours already");
+        assert_eq!(
+            claim(json!({"spec": {"size": 2}})).against(&result, &[], &owned, &held),
+            None,
+            "it is ours already"
+        );
+        let memory = [FieldPath::parse("/f:spec/f:memory")];
+        let (ours, theirs) = (json!({"spec": {"memory": "1024Mi"}}), claim(json!({"spec": {"memory": "1Gi"}})));
+        assert_eq!(theirs.against(&ours, &["/spec/memory".into()], &memory, &[]), None, "the same amount");
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub fn compose(draft: &Draft, manager: &str, preview: Preview, effect: Effect, r
 /// `item`, which was as wanted, with its object as it is now, if none of what was applied has moved: decided from its values alone.
 #[must_use]
 pub fn unmoved(draft: &Draft, item: &PlanItem, live: &Value) -> Option<PlanItem> {
-    let applied = item.applied.as_ref().filter(|_| item.operation == Operation::NoChange)?;
+    let simple = item.operation == Operation::NoChange && item.kept.is_empty();
+    let applied = item.applied.as_ref().filter(|_| simple)?;
     let hides_paths = !draft.sensitive.is_empty();
     let lens = Lens { desired: &item.desired, quantities: &draft.quantities, hides_paths };
     let now = applied_view(live, &item.owned, lens)?;

@@ -46,16 +46,23 @@ pub(super) fn next(seen: &Observed<'_>, approval: &Approval, plan: &Plan, now: T
     if let Some(end) = no_longer_approved(seen, approval, plan) {
         return Decision::Publish(end);
     }
+    let open = |item: &Item| matches!(item.state, ItemState::Pending | ItemState::InProgress);
+    let can_not_be_told = seen.status.items.iter().filter(|item| open(item)).find_map(|item| {
+        plan.item(&item.name).filter(|fresh| fresh.passing).map(|fresh| format!("{}: {}", fresh.target, fresh.message))
+    });
+    // What was approved as a whole is checked as a whole before anything more of it is written.
+    let held_up = can_not_be_told.filter(|_| stops(Guard::Unknown, true));
     let standing = |item: &Item| match plan.item(&item.name) {
         Some(fresh) if fresh.passing => unknown(seen, item, &fresh.message, now),
+        Some(fresh) if !is_written(item, fresh) && held_up.is_some() => {
+            unknown(seen, item, held_up.as_deref().unwrap_or_default(), now)
+        }
         Some(fresh) => stand(seen, item, is_written(item, fresh), &fresh.rollout, now),
         None => Standing::Unwritten,
     };
     let next = walk(seen, approval, now, standing).unwrap_or_else(|| finish(seen, plan));
-    let open = |item: &Item| matches!(item.state, ItemState::Pending | ItemState::InProgress);
-    let can_not_be_told = |item: &Item| plan.item(&item.name).is_some_and(|fresh| fresh.passing && open(item));
     match next {
-        Decision::Execute(execution) if stops(Guard::Unknown, seen.status.items.iter().any(can_not_be_told)) => {
+        Decision::Execute(execution) if held_up.is_some() => {
             let soon = now.checked_add(PASSING).unwrap_or(now);
             let at = match execution.look_again {
                 LookAgain::At(at) => at.min(soon),

@@ -2,29 +2,38 @@
 
 use profile_sdk::{Body, Draft, ObjectRef};
 
+use serde_json::Value;
+
+use super::changes::writes;
 use super::check::LABEL_LIMIT;
 use super::compose::target;
-use super::wire;
+use super::{digest, wire};
 use crate::api::{Applied, Item, ItemState, Operation, TargetRef, VirtPlatformConfigStatus};
 
 /// A removal for each object that the items of `status` had a part in and none of `drafts` is about. They come after everything
-/// else, the last one first: what needed the object is gone by then. A removal that is done stays in the plan, to be seen, until
-/// `generation` of the spec is another.
+/// else, the last one first: what needed the object is gone by then. A removal that is done stays in the plan, to be seen, until the
+/// `options` are others: no other edit, an approval least of all, makes another plan of it.
 #[must_use]
-pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], generation: i64) -> Vec<Draft> {
+pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], options: Option<&Value>) -> Vec<Draft> {
     let wave = drafts.iter().map(|draft| draft.wave + 1).max().unwrap_or_default();
     let wanted: Vec<_> = drafts.iter().map(target).collect();
     let leaves = |item: &&Item| {
-        let taken = [&item.applied, &item.applied_before].into_iter().flatten().any(owns);
+        // What was about to be written may be there, although nobody remembers.
+        let begun = item.state == ItemState::InProgress && writes(item.operation);
+        let taken = begun || [&item.applied, &item.applied_before].into_iter().flatten().any(owns);
         let open = item.state != ItemState::Completed || item.operation != Operation::NoChange;
-        let stays = item.prune && (open || status.planned_generation == Some(generation));
+        let stays = item.prune && (open || status.applied_options.as_ref() == options);
         (stays || (!item.prune && taken)) && !wanted.iter().any(|wanted| is_same(wanted, &item.target_ref))
     };
     let removal = |item: &Item| {
         let taken = |name: &str| drafts.iter().any(|draft| draft.name == name);
         let name = match taken(&item.name) {
-            // The item has another object now.
-            true => format!("{}-before", wire::cut_text(&item.name, LABEL_LIMIT)),
+            // The item has another object now, and may have had several.
+            true => {
+                let mut object = digest::sha256(&item.target_ref);
+                object.truncate(8);
+                format!("{}-before-{object}", wire::cut_text(&item.name, LABEL_LIMIT))
+            }
             false => item.name.clone(),
         };
         let TargetRef { api_version, kind, name: object, namespace } = item.target_ref.clone();
@@ -74,12 +83,13 @@ mod tests {
         let not_ours = json!({"applied": {"uid": "u", "hash": "h"}});
         let before = json!({"appliedBefore": {"uid": "u", "paths": ["/f:spec"], "hash": "h"}});
         let status = VirtPlatformConfigStatus {
-            planned_generation: Some(1),
+            applied_options: Some(json!(1)),
             items: vec![
                 item("kept", "kept", "Completed", ours.clone()),
                 item("first", "first", "Completed", ours.clone()),
                 item("never-ours", "never-ours", "Completed", not_ours),
                 item("unwritten", "unwritten", "Pending", json!({})),
+                item("begun", "begun", "InProgress", json!({"operation": "Create"})),
                 item("moved", "old", "Completed", before),
                 item("removing", "removing", "InProgress", json!({"prune": true})),
                 item("removed", "removed", "Completed", json!({"prune": true})),
@@ -87,8 +97,8 @@ mod tests {
             ..VirtPlatformConfigStatus::default()
         };
         let drafts = [draft("kept", "kept", 0), draft("moved", "new", 3)];
-        let found = |generation| -> Vec<_> {
-            let departed = departed(&status, &drafts, generation);
+        let found = |options: i64| -> Vec<_> {
+            let departed = departed(&status, &drafts, Some(&json!(options)));
             assert!(departed.iter().all(|draft| draft.wave == 4));
             departed.iter().map(|draft| (draft.name.clone(), target(draft).name)).collect()
         };
@@ -96,7 +106,8 @@ mod tests {
             all.iter().map(|(name, object)| ((*name).to_owned(), (*object).to_owned())).collect()
         };
         let (open, first) = (("removing", "removing"), ("first", "first"));
-        assert_eq!(found(1), named(&[open, ("removed", "removed"), ("moved-before", "old"), first]));
-        assert_eq!(found(2), named(&[open, ("moved-before", "old"), first]), "what is gone is history after an edit");
+        let (moved, begun) = (("moved-before-87cd6aaf", "old"), ("begun", "begun"));
+        assert_eq!(found(1), named(&[open, ("removed", "removed"), moved, begun, first]));
+        assert_eq!(found(2), named(&[open, moved, begun, first]), "what is gone is history with other options");
     }
 }

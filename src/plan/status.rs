@@ -297,7 +297,8 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         wait_started_at: before.filter(|_| satisfied).and_then(|item| item.wait_started_at.clone()),
         paused_since: None,
         item_hash: fresh.hash.clone(),
-        applied: fresh.applied.clone().or_else(|| before.and_then(known)),
+        // What is gone as it should be is remembered no more: wanted again, it is new.
+        applied: fresh.applied.clone().or_else(|| before.filter(|_| !(fresh.prune && satisfied)).and_then(known)),
         applied_before: None,
     }
 }

@@ -67,3 +67,23 @@ async fn p14_who_holds_a_field_is_not_disturbed_by_what_another_one_wishes() {
     assert_eq!(shown.items[0].operation, Operation::Blocked, "the server still says whose it is");
     stage.finish(running).await;
 }
+
+/// An object that another configuration wants as well, and does not own since it was there as wanted, is not removed under it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_another_configuration_wants_as_well_is_not_removed() {
+    let stage = Stage::set().await;
+    let running = Stage::run(stage.client());
+    stage.configure(NAME, "Apply", &[item("x", 0, json!({"size": 1}))]).await;
+    stage.wait_for(NAME, "applied", Phase::Completed).await;
+    stage.configure(OTHER, "Apply", &[item("x", 0, json!({"size": 1}))]).await;
+    stage.wait_for(OTHER, "as wanted", Phase::Completed).await;
+    let nothing = json!({"approvalPolicy": "Automatic", "options": {NAME: {"items": []}}});
+    stage.patch(NAME, nothing).await;
+    let blocked = stage.wait_for(NAME, "no removal", Phase::ReviewRequired).await;
+    assert_eq!(blocked.items[0].operation, Operation::Blocked);
+    assert!(blocked.items[0].message.contains("configuration second wants Widget default/x as well"), "{blocked:?}");
+    stage.patch(OTHER, json!({"action": "Ignore"})).await;
+    stage.wait(NAME, "free", |status| status.items[0].operation == Operation::Remove).await;
+    assert!(stage.widgets().get_opt("x").await.unwrap().is_some());
+    stage.finish(running).await;
+}

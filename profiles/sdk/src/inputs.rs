@@ -4,7 +4,7 @@
 //! change that asks for another review.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -45,6 +45,7 @@ pub struct Inputs {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Remembered {
     references: BTreeMap<Read, ObjectRef>,
+    present: BTreeSet<Read>,
     used: BTreeMap<(Read, String), Used>,
 }
 
@@ -53,8 +54,15 @@ impl Remembered {
     #[must_use]
     pub fn of(mut self, unchanged: impl Fn(&Read) -> bool) -> Self {
         self.references.retain(|read, _| unchanged(read));
+        self.present.retain(&unchanged);
         self.used.retain(|(read, _), _| unchanged(read));
         self
+    }
+
+    /// Whether the object is known to exist.
+    #[must_use]
+    pub fn has(&self, read: &Read) -> bool {
+        self.present.contains(read)
     }
 
     /// Whether something is known of the object.
@@ -89,7 +97,9 @@ impl Inputs {
     pub fn remember(self) -> Remembered {
         let read = self.objects.iter().map(|(read, object)| (read.clone(), reference(read, object.as_ref())));
         let references = self.remembered.references.into_iter().chain(read).collect();
-        Remembered { references, used: self.used.into_inner() }
+        let found = self.objects.iter().filter(|(_, object)| object.is_some()).map(|(read, _)| read.clone());
+        let present = self.remembered.present.into_iter().chain(found).collect();
+        Remembered { references, present, used: self.used.into_inner() }
     }
 
     /// The value at the RFC 6901 pointer `path`, recorded as used. `None` if the object or the value is absent.

@@ -270,7 +270,7 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
     let departed = || {
         let object = json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "a"}});
         let first = Draft::new("a", Body::Ensure(object), "is wanted");
-        !prune::departed(&config.status.status, &[first], config.generation).is_empty()
+        !prune::departed(&config.status.status, &[first], config.options().as_ref()).is_empty()
     };
     let planned = |index: &usize| wants[*index] != GONE || departed();
     let items = (0..2).filter(planned).map(|index| {
@@ -287,9 +287,9 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
         };
         let remembered = config.status.status.items.iter().find(|item| item.name == name);
         let memory = remembered.and_then(|item| item.applied.as_ref());
-        // Of what can't be previewed it is not known.
-        let has_moved =
-            operation != Operation::Blocked && memory.is_some_and(|memory| live.map(applied).as_ref() != Some(memory));
+        // Of what can't be previewed it is not known; what is wanted no more is no drift.
+        let known = operation != Operation::Blocked && want != GONE;
+        let has_moved = known && memory.is_some_and(|memory| live.map(applied).as_ref() != Some(memory));
         let moved = Moved { path: "/value".into(), text: format!("/value is {live:?}") };
         let conflict =
             Conflict { path: "/value".into(), manager: "them".into(), live: None, desired: None, controller: false };
