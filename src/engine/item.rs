@@ -215,7 +215,8 @@ impl Engine<'_> {
             let remedy = format!("{} is not ours to remove: all of it belongs to {owners}", subject.target);
             return Err(Obstacle::Blocks(Preview::refused(remedy)));
         }
-        if let Some(claim) = task.claims.iter().find(|claim| claim.is_about(&subject.target)) {
+        let mut claims = task.claims.iter().filter(|claim| claim.wanted);
+        if let Some(claim) = claims.find(|claim| claim.is_about(&subject.target)) {
             return Err(Obstacle::Blocks(Preview::refused(format!(
                 "configuration {} wants {} as well: put the option back, or set that configuration to Ignore first",
                 claim.config, subject.target

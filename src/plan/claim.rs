@@ -17,19 +17,23 @@ pub struct Claim {
     pub config: String,
     /// The object.
     pub target: TargetRef,
+    /// Whether it is to be there, and not only taken back.
+    pub wanted: bool,
+    /// Null if it is too long for a status.
     desired: Value,
 }
 
 impl Claim {
-    /// What `config` wants: nothing under action Ignore, or while it is being deleted. Objects that its status does not hold, since
-    /// they are too long, are in none.
+    /// What `config` wants, or takes back: nothing under action Ignore, or while it is being deleted.
     #[must_use]
     pub fn all_of(config: &VirtPlatformConfig) -> Vec<Self> {
         let stands_aside = config.spec.action == Action::Ignore || config.metadata.deletion_timestamp.is_some();
         let items = config.status.iter().filter(|_| !stands_aside).flat_map(|status| &status.items);
-        let claims = items.filter_map(|item| {
-            let desired = item.desired_state.clone()?;
-            Some(Self { config: config.spec.profile.clone(), target: item.target_ref.clone(), desired })
+        let claims = items.map(|item| Self {
+            config: config.spec.profile.clone(),
+            target: item.target_ref.clone(),
+            wanted: !item.prune,
+            desired: item.desired_state.clone().unwrap_or_default(),
         });
         claims.collect()
     }
@@ -43,7 +47,7 @@ impl Claim {
     /// What identifies it.
     #[must_use]
     pub fn fingerprint(&self) -> Value {
-        json!([self.config, self.target, self.desired])
+        json!([self.config, self.target, self.wanted, self.desired])
     }
 
     /// The first of the fields `owned` that it wants to have another value than `desired` does, amounts at `quantities` in whatever
@@ -71,7 +75,7 @@ mod tests {
 
     fn claim(desired: Value) -> Claim {
         let target = TargetRef { api_version: "g/v1".into(), kind: "K".into(), name: "x".into(), namespace: None };
-        Claim { config: "other".into(), target, desired }
+        Claim { config: "other".into(), target, wanted: true, desired }
     }
 
     #[test]
