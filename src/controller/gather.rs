@@ -178,7 +178,9 @@ impl Look<'_> {
         let served = self.served_kinds().await?;
         self.follow(&served).await?;
         // What a watch has followed since it was read is as it was.
-        let used = before.filter(|_| !self.all).map(|before| before.used.clone()).unwrap_or_default();
+        // And what a profile makes of a value may depend on its options.
+        let same = before.filter(|before| !self.all && before.generation == self.wanted.generation);
+        let used = same.map(|before| before.used.clone()).unwrap_or_default();
         let used = used.of(|read| !self.has_changed(read));
         Ok(match self.engine.draft(planner, &served, used).await? {
             Drafting::Drafted(mut drafts, inputs, used) => {

@@ -223,3 +223,23 @@ async fn many_targets_at_once_are_one_status_a_second() {
     assert_eq!((count("get widgets"), count("patch widgets")), (MANY, MANY));
     stage.finish(running).await;
 }
+
+/// What a profile makes of a value depends on its options: with others nothing is taken from memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_options_make_something_else_of_an_unchanged_input() {
+    let stage = Stage::set().await;
+    stage.create(&object("Widget", "source", json!({"size": 1}))).await;
+    let running = Stage::run(stage.client());
+    let mut follower = item("x", 0, json!({}));
+    follower["from"] = json!("/spec/size");
+    let options = json!({"items": [follower], "reads": [{"kind": "Widget", "name": "source"}], "plus": 10});
+    stage.configure_with(NAME, json!({"action": "DryRun", "options": {NAME: options}})).await;
+    stage
+        .wait(NAME, "the first", |status| status.items.first().is_some_and(|item| item.diff.contains("size: 11")))
+        .await;
+    stage.patch(NAME, json!({"options": {NAME: {"plus": 20}}})).await;
+    let plan = stage.wait_for(NAME, "another", Phase::ReviewRequired).await;
+    assert!(plan.items[0].diff.contains("size: 21"), "{}", plan.items[0].diff);
+    assert_eq!(plan.inputs[0].value, Some(json!(21)));
+    stage.finish(running).await;
+}

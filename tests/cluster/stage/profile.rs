@@ -104,7 +104,9 @@ impl Planner for Wishes {
             if let Some(from) = item.get("from") {
                 // The size is what another object says.
                 let read = read(&self.list("reads")[0]);
-                let size = inputs.value(&read, from.as_str().unwrap())?;
+                let plus = self.options["plus"].as_i64().unwrap_or_default();
+                let sum = |size: Option<&Value>| Some(json!(size?.as_i64()? + plus));
+                let size = inputs.derive(&read, from.as_str().unwrap(), sum)?;
                 object["spec"]["size"] = size.unwrap_or(json!(0));
             }
             let wave = item["wave"].as_u64().unwrap_or_default() as u32;
