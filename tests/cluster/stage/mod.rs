@@ -57,7 +57,10 @@ impl Stage {
         let verbs = ["get", "list", "watch", "create", "patch", "delete"];
         let objects = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "example"},
-            "rules": [{"apiGroups": ["example.dev"], "resources": ["widgets", "gadgets"], "verbs": verbs}],
+            "rules": [
+                {"apiGroups": ["example.dev"], "resources": ["widgets", "gadgets"], "verbs": verbs},
+                {"apiGroups": [""], "resources": ["namespaces"], "verbs": verbs},
+            ],
         });
         controlplane::apply_yaml(&stage.admin, &objects.to_string(), "test").await.unwrap();
         for role in ["example", "virt-advisor-operator-manager-role"] {

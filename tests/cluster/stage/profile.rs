@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 pub const WIDGET: Kind = Kind { group: "example.dev", versions: &["v2", "v1"], kind: "Widget", plural: "widgets" };
 pub const GADGET: Kind = Kind { group: "example.dev", versions: &["v2", "v1"], kind: "Gadget", plural: "gadgets" };
 
+pub const NAMESPACE: Kind = Kind { group: "", versions: &["v1"], kind: "Namespace", plural: "namespaces" };
+
 /// The profiles; the first is the one that most tests use.
 pub static PROFILES: &[&dyn Profile] = &[&FIRST, &SECOND, &GADGETS];
 pub const NAME: &str = "first";
@@ -32,6 +34,7 @@ static GADGETS: Free = Free {
     kinds: &[
         Declared { kind: WIDGET, access: Access::Write, name: None },
         Declared { kind: GADGET, access: Access::Write, name: None },
+        Declared { kind: NAMESPACE, access: Access::Write, name: None },
     ],
     needs: &[GADGET],
 };
