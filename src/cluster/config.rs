@@ -5,6 +5,7 @@ use kube::core::{DeserializeGuard, Request};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
+use super::events::already_exists;
 use super::{Cluster, ClusterError, Refusal};
 use crate::api::{FIELD_MANAGER, VirtPlatformConfig, VirtPlatformConfigStatus};
 
@@ -53,10 +54,10 @@ impl Cluster {
     /// If the server did not answer or refuses it.
     pub async fn create_config(&self, config: &VirtPlatformConfig) -> Result<bool, ClusterError> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        match self.configs().create(&params, config).await.map_err(ClusterError::from) {
+        match self.configs().create(&params, config).await {
             Ok(_) => Ok(true),
-            Err(ClusterError::Moved) => Ok(false),
-            Err(error) => Err(error),
+            Err(error) if already_exists(&error) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -30,6 +30,11 @@ pub struct Note {
     pub key: String,
 }
 
+/// Whether there is an object of that name. Another 409 says that nothing was stored.
+pub(super) fn already_exists(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409 && status.reason == "AlreadyExists")
+}
+
 impl Cluster {
     /// Records `note` about `config`. One that was recorded before is left as it is.
     ///
@@ -56,9 +61,10 @@ impl Cluster {
             ..Event::default()
         };
         let events: Api<Event> = Api::namespaced(self.client.clone(), NAMESPACE);
-        match events.create(&PostParams::default(), &event).await.map_err(ClusterError::from) {
-            Ok(_) | Err(ClusterError::Moved) => Ok(()),
-            Err(error) => Err(error),
+        match events.create(&PostParams::default(), &event).await {
+            Ok(_) => Ok(()),
+            Err(error) if already_exists(&error) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 }
