@@ -58,6 +58,11 @@ impl Stage {
             self.patch(NAME, json!({"action": "Apply"})).await;
             let done = self.wait_for(NAME, what, Phase::Completed).await;
             assert_eq!(done.history.first().map(|entry| &entry.plan_hash), plan.plan_hash.as_ref(), "{what}");
+            // The process may be ended after its last status: an event is recorded late, or by the next look only.
+            let until = Instant::now() + PATIENCE;
+            while self.events(NAME).await.len() < EVENTS && Instant::now() < until {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
             done
         };
         let mut story = std::pin::pin!(story);
@@ -69,11 +74,6 @@ impl Stage {
                 story.await
             }
         };
-        // An event may be late, or be recorded by the next look only.
-        let until = Instant::now() + PATIENCE;
-        while self.events(NAME).await.len() < EVENTS && Instant::now() < until {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
         // Nothing follows: what would be done twice would be done now.
         tokio::time::sleep(Duration::from_millis(50)).await;
         drop(running);
