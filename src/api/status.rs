@@ -296,6 +296,19 @@ impl fmt::Display for TargetRef {
 }
 
 impl TargetRef {
+    /// The API group; empty for the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.api_version.rsplit_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// Whether both are the same object, in whatever version.
+    #[must_use]
+    pub fn is_same_object(&self, other: &Self) -> bool {
+        (self.group(), &self.kind, &self.namespace, &self.name)
+            == (other.group(), &other.kind, &other.namespace, &other.name)
+    }
+
     /// An object of that name that says nothing: applied, it takes back all that its manager owns.
     #[must_use]
     pub fn empty(&self) -> Value {

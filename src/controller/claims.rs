@@ -5,7 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::VirtPlatformConfig;
 use crate::plan::claim::Claim;
-use crate::plan::digest;
 
 /// The claims of all configurations, by name.
 #[derive(Default)]
@@ -23,8 +22,9 @@ impl Claims {
             .filter(|claim| !now.contains(claim))
             .chain(now.iter().filter(|claim| !before.contains(claim)))
             .collect();
-        let concerned =
-            |claims: &[Claim]| claims.iter().any(|claim| changed.iter().any(|changed| changed.is_about(&claim.target)));
+        let concerned = |claims: &[Claim]| {
+            claims.iter().any(|claim| changed.iter().any(|changed| changed.target.is_same_object(&claim.target)))
+        };
         let others = all.iter().filter(|(other, claims)| *other != name && concerned(claims));
         others.map(|(other, _)| other.clone()).collect()
     }
@@ -37,10 +37,4 @@ impl Claims {
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Claim>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// `claims` in one word, to see whether they have changed.
-pub(super) fn fingerprint<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
-    let mut claims = claims.map(Claim::fingerprint).peekable();
-    if claims.peek().is_none() { String::new() } else { digest::sha256(&claims.collect::<Vec<_>>()) }
 }

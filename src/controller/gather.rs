@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Context;
-use super::claims;
 use super::memory::{Circumstances, Drafted, Memory, Previewed, Slow};
 use super::progress::{change, explained, only_rollouts, standing};
 use super::triggers::Causes;
@@ -329,7 +328,7 @@ impl Look<'_> {
         Circumstances {
             definition: desired.and_then(|desired| self.definition(desired)),
             rollouts: self.fingerprint(desired.unwrap_or(&target.empty())),
-            claims: claims::fingerprint(self.claims.iter().filter(|claim| claim.is_about(&target))),
+            claims: self.claims.iter().filter(|claim| claim.target.is_same_object(&target)).cloned().collect(),
         }
     }
 
@@ -395,9 +394,8 @@ fn executing(status: &VirtPlatformConfigStatus) -> bool {
 
 /// Whether `subject` is the object of that reference.
 fn is_of(subject: &Subject, target: &TargetRef) -> bool {
-    let group = target.api_version.rsplit_once('/').map_or("", |(group, _)| group);
     (subject.group.as_str(), &subject.kind, &subject.namespace, &subject.name)
-        == (group, &target.kind, &target.namespace, &target.name)
+        == (target.group(), &target.kind, &target.namespace, &target.name)
 }
 
 /// Whether `subject` is a CRD.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::api::{Input, Item, VirtPlatformConfigStatus};
 use crate::plan::Plan;
+use crate::plan::claim::Claim;
 use crate::plan::item::PlanItem;
 use crate::plan::moved::{self, Glimpse};
 
@@ -102,7 +103,7 @@ pub(super) struct Circumstances {
     /// What the rollouts look like, as far as the plan depends on them.
     pub(super) rollouts: String,
     /// What other configurations want of the object.
-    pub(super) claims: String,
+    pub(super) claims: Vec<Claim>,
 }
 
 impl Memory {

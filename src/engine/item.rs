@@ -13,7 +13,7 @@ use crate::plan::claim::Claim;
 use crate::plan::compose::{compose, target};
 use crate::plan::item::{Effect, PlanItem, Preview};
 use crate::plan::quantity::keep_spelling;
-use crate::plan::{check, diff, fields, prune, redact};
+use crate::plan::{check, diff, fields, redact};
 
 /// How often a preview is made again because its object moved between two requests.
 const RACES: usize = 3;
@@ -216,7 +216,7 @@ impl Engine<'_> {
             return Err(Obstacle::Blocks(Preview::refused(remedy)));
         }
         let mut claims = task.claims.iter().filter(|claim| claim.wanted);
-        if let Some(claim) = claims.find(|claim| claim.is_about(&subject.target)) {
+        if let Some(claim) = claims.find(|claim| claim.target.is_same_object(&subject.target)) {
             return Err(Obstacle::Blocks(Preview::refused(format!(
                 "configuration {} wants {} as well: put the option back, or set that configuration to Ignore first",
                 claim.config, subject.target
@@ -320,7 +320,7 @@ fn contested(
     live: Option<&Value>,
     result: &Value,
 ) -> Option<String> {
-    let mut claims = task.claims.iter().filter(|claim| claim.is_about(&subject.target)).peekable();
+    let mut claims = task.claims.iter().filter(|claim| claim.target.is_same_object(&subject.target)).peekable();
     claims.peek()?;
     let changes = live.map(diff::without_noise) != Some(diff::without_noise(result));
     if !changes {
@@ -344,12 +344,12 @@ fn may_create(task: Task<'_>, target: &TargetRef) -> bool {
 /// What the plan before said of the draft's object. One that is taken back had another name there if its item has another object now.
 fn remembered<'a>(task: Task<'a>, draft: &Draft) -> Option<&'a Item> {
     let (target, removes) = (target(draft), matches!(draft.body, Body::Remove(_)));
-    let mut same = task.remembered.iter().filter(|item| prune::is_same(&item.target_ref, &target));
+    let mut same = task.remembered.iter().filter(|item| item.target_ref.is_same_object(&target));
     same.find(|item| removes || item.name == draft.name)
 }
 
 /// What the profile declares of the object's kind.
 fn declared<'a>(task: Task<'a>, target: &TargetRef) -> Option<&'a Declared> {
-    let group = target.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-    task.kinds.iter().find(|declared| (declared.kind.group, declared.kind.kind) == (group, target.kind.as_str()))
+    let kind = (target.group(), target.kind.as_str());
+    task.kinds.iter().find(|declared| (declared.kind.group, declared.kind.kind) == kind)
 }

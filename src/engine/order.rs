@@ -69,10 +69,7 @@ impl Brought<'_> {
     fn is_for(&self, target: &TargetRef) -> bool {
         match self {
             Self::Namespace(name) => target.namespace.as_deref() == Some(name),
-            Self::Kind { group, kind } => {
-                let own = target.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-                (own, target.kind.as_str()) == (*group, *kind)
-            }
+            Self::Kind { group, kind } => (target.group(), target.kind.as_str()) == (*group, *kind),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Plan, moved, prune};
+use super::{Plan, moved};
 use crate::api::{FIELD_MANAGER, Input, InputBefore, Operation, VirtPlatformConfigStatus};
 
 /// Inputs whose values differ from those that the published plan was made from, each with old and new value.
@@ -47,7 +47,7 @@ pub(super) fn drifted_inputs(inputs: &[Input]) -> Vec<String> {
 
 /// The same value of the same object, in whatever version that was read.
 fn known<'a>(status: &'a VirtPlatformConfigStatus, input: &Input) -> Option<&'a Input> {
-    status.inputs.iter().find(|old| prune::is_same(&old.target, &input.target) && old.path == input.path)
+    status.inputs.iter().find(|old| old.target.is_same_object(&input.target) && old.path == input.path)
 }
 
 fn told(input: &Input, from: Option<&Value>) -> String {

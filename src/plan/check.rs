@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use profile_sdk::{Body, Draft, ObjectRef};
+use profile_sdk::{Body, Draft};
 use serde_json::Value;
 
+use super::compose::target;
 use super::{pointer, redact, size};
 use crate::api::{Input, TargetRef};
 
@@ -38,9 +39,7 @@ const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-ap
 ///
 /// A sentence: items that can't be told apart, or more than a status holds.
 pub fn all(drafts: &[Draft], inputs: &[Input]) -> Result<(), String> {
-    let names = |draft: &Draft| {
-        draft.name.len() + serde_json::to_string(&super::compose::target(draft)).unwrap_or_default().len()
-    };
+    let names = |draft: &Draft| draft.name.len() + serde_json::to_string(&target(draft)).unwrap_or_default().len();
     let many = inputs.len();
     if many > INPUT_LIMIT {
         return Err(format!(
@@ -176,13 +175,9 @@ fn null(value: &Value, path: &mut String) -> Option<String> {
 
 /// Two drafts for one object, in whatever versions.
 fn twice(draft: &Draft, drafts: &[Draft]) -> Option<String> {
-    let identity = |draft: &Draft| {
-        let TargetRef { api_version, kind, name, namespace } = super::compose::target(draft);
-        let group = api_version.rsplit_once('/').map(|(group, _)| group.to_owned());
-        ObjectRef { api_version: group.unwrap_or_default(), kind, name, namespace }
-    };
-    let own = identity(draft);
-    let other = drafts.iter().find(|other| other.name != draft.name && identity(other) == own)?;
+    let own = target(draft);
+    let is_twin = |other: &&Draft| other.name != draft.name && target(other).is_same_object(&own);
+    let other = drafts.iter().find(is_twin)?;
     Some(format!("items {} and {} are about the same object, {own}", draft.name, other.name))
 }
 

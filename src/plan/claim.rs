@@ -3,11 +3,11 @@
 //! Taken from what their statuses display, so that it is the same after a restart. A claim can make an item Blocked and no more:
 //! nothing is written because of it.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::fields::FieldPath;
 use super::quantity::canonical;
-use super::{prune, redact};
+use super::redact;
 use crate::api::{Action, TargetRef, VirtPlatformConfig};
 
 /// An object as another configuration wants it.
@@ -38,18 +38,6 @@ impl Claim {
         claims.collect()
     }
 
-    /// Whether it is about `target`, in whatever version.
-    #[must_use]
-    pub fn is_about(&self, target: &TargetRef) -> bool {
-        prune::is_same(&self.target, target)
-    }
-
-    /// What identifies it.
-    #[must_use]
-    pub fn fingerprint(&self) -> Value {
-        json!([self.config, self.target, self.wanted, self.desired])
-    }
-
     /// The first of the fields `owned` that it wants to have another value than `desired` does, amounts at `quantities` in whatever
     /// spelling. Those in `held` are decided already.
     #[must_use]
@@ -71,6 +59,8 @@ impl Claim {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn claim(desired: Value) -> Claim {
@@ -103,18 +93,5 @@ mod tests {
         let memory = [FieldPath::parse("/f:spec/f:memory")];
         let (ours, theirs) = (json!({"spec": {"memory": "1024Mi"}}), claim(json!({"spec": {"memory": "1Gi"}})));
         assert_eq!(theirs.against(&ours, &["/spec/memory".into()], &memory, &[]), None, "the same amount");
-    }
-
-    #[test]
-    fn a_claim_is_about_an_object_in_whatever_version() {
-        let other = |api_version: &str, name: &str| TargetRef {
-            api_version: api_version.into(),
-            kind: "K".into(),
-            name: name.into(),
-            namespace: None,
-        };
-        let claim = claim(json!({}));
-        assert!(claim.is_about(&other("g/v2", "x")));
-        assert!(!claim.is_about(&other("h/v1", "x")) && !claim.is_about(&other("g/v1", "y")));
     }
 }

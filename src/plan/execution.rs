@@ -68,7 +68,7 @@ pub(super) fn next(seen: &Observed<'_>, approval: &Approval, plan: &Plan, now: T
                 LookAgain::At(at) => at.min(soon),
                 LookAgain::AtOnce | LookAgain::OnEvent => soon,
             };
-            Decision::Execute(Execution { write: Vec::new(), look_again: LookAgain::At(at), ..execution })
+            Decision::Execute(Execution { look_again: LookAgain::At(at), ..execution })
         }
         next => next,
     }

@@ -40,12 +40,7 @@ fn approximate(desired: &Value, live: Option<&Value>) -> Preview {
 
 /// The recorded object that `target` means, in whatever version it was recorded.
 fn find<'a>(recorded: &'a [Value], target: &TargetRef) -> Option<&'a Value> {
-    let group = |target: &TargetRef| target.api_version.rsplit_once('/').map(|(group, _)| group.to_owned());
-    recorded.iter().find(|object| {
-        let other = TargetRef::of(object);
-        group(&other) == group(target)
-            && (&other.kind, &other.name, &other.namespace) == (&target.kind, &target.name, &target.namespace)
-    })
+    recorded.iter().find(|object| TargetRef::of(object).is_same_object(target))
 }
 
 /// `live` with the fields of `desired`: maps are merged, everything else is replaced.

@@ -1,7 +1,6 @@
 //! What earlier plans applied and the profile wants no more: it is taken back, after a review like any other change.
 
 use profile_sdk::{Body, Draft, ObjectRef};
-
 use serde_json::Value;
 
 use super::changes::writes;
@@ -23,7 +22,7 @@ pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], options: Op
         let taken = begun || [&item.applied, &item.applied_before].into_iter().flatten().any(owns);
         let open = item.state != ItemState::Completed || item.operation != Operation::NoChange;
         let stays = item.prune && (open || status.applied_options.as_ref() == options);
-        (stays || (!item.prune && taken)) && !wanted.iter().any(|wanted| is_same(wanted, &item.target_ref))
+        (stays || (!item.prune && taken)) && !wanted.iter().any(|wanted| wanted.is_same_object(&item.target_ref))
     };
     let removal = |item: &Item| {
         let taken = |name: &str| drafts.iter().any(|draft| draft.name == name);
@@ -48,13 +47,6 @@ pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], options: Op
 /// Whether something was written, or found to be ours.
 fn owns(applied: &Applied) -> bool {
     !applied.paths.is_empty() || applied.paths_hash.is_some()
-}
-
-/// Whether both are the same object, in whatever version.
-#[must_use]
-pub fn is_same(one: &TargetRef, other: &TargetRef) -> bool {
-    let group = |of: &TargetRef| of.api_version.rsplit_once('/').map(|(group, _)| group.to_owned());
-    (&one.kind, &one.namespace, &one.name) == (&other.kind, &other.namespace, &other.name) && group(one) == group(other)
 }
 
 #[cfg(test)]

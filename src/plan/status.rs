@@ -14,7 +14,7 @@ use super::observed::{Observed, World};
 use super::reason;
 use super::summary;
 use super::wire::{SUMMARY_LIMIT, cut_text, time};
-use super::{Plan, digest, message, prune, size};
+use super::{Plan, digest, message, size};
 use crate::api::{
     Applied, HistoryEntry, Item, ItemState, Operation, Phase, PlannedSpec, TargetRef,
     VirtPlatformConfigStatus as Status,
@@ -252,7 +252,7 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
         .map(|fresh| {
             // An item that has another object now has no past.
             let before = old.items.iter().find(|item| item.name == fresh.name);
-            let before = before.filter(|item| prune::is_same(&item.target_ref, &fresh.target));
+            let before = before.filter(|item| item.target_ref.is_same_object(&fresh.target));
             shown(fresh, before, same, now)
         })
         .collect();
