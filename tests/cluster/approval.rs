@@ -227,6 +227,15 @@ async fn d22_an_option_that_is_switched_off_takes_its_object_back_machine_by_mac
     let removal = plan.items.iter().find(|item| item.prune).expect("a removal");
     assert_eq!((removal.operation, removal.impact_severity), (Operation::Remove, Severity::High));
     assert!(removal.message.contains("Reboots the 3 machines of pool worker"), "{}", removal.message);
+    // Which machines reboot is followed while the plan waits.
+    mco_simulator::add_pool(&fixture.admin, "infra").await.unwrap();
+    mco_simulator::set_role(&fixture.admin, "worker-0", "infra", true).await.unwrap();
+    let of_removal = |status: &virt_advisor::api::VirtPlatformConfigStatus| {
+        status.items.iter().find(|item| item.prune).map(|item| item.pools.clone()).unwrap_or_default()
+    };
+    fixture.wait("the other pool", |status| of_removal(status) == ["infra", "worker"]).await;
+    fixture.rest().await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
     let mark = fixture.mark();
     fixture.patch(json!({"approvedPlanHash": plan.plan_hash})).await;
     let done = fixture.wait_for(Phase::Completed).await;

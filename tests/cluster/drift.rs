@@ -4,7 +4,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use virt_advisor::api::{Operation, Phase};
 
-use crate::stage::profile::{NAME, WITH_GADGETS, item, object};
+use crate::stage::profile::{NAME, WITH_GADGETS, following, item, object};
 use crate::stage::{Running, Stage};
 
 async fn applied(items: &[Value]) -> (Stage, Running) {
@@ -230,9 +230,8 @@ async fn other_options_make_something_else_of_an_unchanged_input() {
     let stage = Stage::set().await;
     stage.create(&object("Widget", "source", json!({"size": 1}))).await;
     let running = Stage::run(stage.client());
-    let mut follower = item("x", 0, json!({}));
-    follower["from"] = json!("/spec/size");
-    let options = json!({"items": [follower], "reads": [{"kind": "Widget", "name": "source"}], "plus": 10});
+    let mut options = following("x", "Widget", &[]);
+    options["plus"] = json!(10);
     stage.configure_with(NAME, json!({"action": "DryRun", "options": {NAME: options}})).await;
     stage
         .wait(NAME, "the first", |status| status.items.first().is_some_and(|item| item.diff.contains("size: 11")))

@@ -20,9 +20,9 @@ use virt_advisor::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 pub const PROFILE: &str = "load-aware-rebalancing";
 pub const VERSION: &str = "v0.0.1-test";
 /// The user that the operator runs as.
-const USER: &str = "virt-advisor";
+pub const USER: &str = "virt-advisor";
 /// The longest time that anything may take; a fast machine needs a fraction.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How long an unchanged world is watched for writes.
 const REST: Duration = Duration::from_millis(1500);
 
@@ -290,7 +290,7 @@ impl Fixture {
 
     /// What the operator asked of the server since `mark`.
     pub fn requests(&self, mark: &Mark) -> Vec<Request> {
-        self.plane.audit().since(mark).into_iter().filter(|request| request.user == USER).collect()
+        requests(&self.plane, mark)
     }
 
     /// Writes of the operator since `mark` to anything but its own status and events.
@@ -335,21 +335,9 @@ impl Fixture {
     }
 
     pub async fn rest(&self) {
-        // What was caused before may still be under way on a busy machine.
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let mark = self.mark();
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            if self.requests(&mark).iter().all(Request::is_watch) {
-                break;
-            }
-            assert!(Instant::now() < until, "the operator does not come to rest: {:#?}", self.requests(&mark));
-        }
+        comes_to_rest(&self.plane).await;
         let before = self.versions().await;
-        let mark = self.mark();
-        tokio::time::sleep(REST).await;
-        let requests: Vec<_> = self.requests(&mark).into_iter().filter(|request| !request.is_watch()).collect();
-        assert!(requests.is_empty(), "an unchanged world is asked and written nothing: {requests:#?}");
+        stays_at_rest(&self.plane).await;
         assert_eq!(before, self.versions().await);
     }
 
@@ -357,6 +345,33 @@ impl Fixture {
         let list = self.configs().list_metadata(&Default::default()).await.expect("an answer");
         list.items.iter().map(|config| (config.name_any(), config.resource_version())).collect()
     }
+}
+
+/// What the operator asked of the server since `mark`.
+pub fn requests(plane: &Lease, mark: &Mark) -> Vec<Request> {
+    plane.audit().since(mark).into_iter().filter(|request| request.user == USER).collect()
+}
+
+/// Waits until the operator asks nothing any more: what was caused before may still be under way on a busy machine.
+pub async fn comes_to_rest(plane: &Lease) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let mark = plane.audit().mark();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let asked = requests(plane, &mark);
+        if asked.iter().all(Request::is_watch) {
+            return;
+        }
+        assert!(Instant::now() < until, "the operator does not come to rest: {asked:#?}");
+    }
+}
+
+/// In a world that does not change nothing is asked and nothing is written.
+pub async fn stays_at_rest(plane: &Lease) {
+    let mark = plane.audit().mark();
+    tokio::time::sleep(REST).await;
+    let asked: Vec<_> = requests(plane, &mark).into_iter().filter(|request| !request.is_watch()).collect();
+    assert!(asked.is_empty(), "an unchanged world is asked and written nothing: {asked:#?}");
 }
 
 pub async fn create_namespace(client: &Client, name: &str) {

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use virt_advisor::api::{Operation, Phase};
 
+use crate::fixture::PATIENCE;
 use crate::stage::Stage;
-use crate::stage::profile::{NAME, WITH_GADGETS, item, object};
+use crate::stage::profile::{NAME, WITH_GADGETS, following, item, object};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Connections that clients may have opened meanwhile, each of which is a task: fewer than a leak in each of fifty rounds.
 const CONNECTIONS: usize = 20;
 /// The CRD of Gadget.
@@ -134,9 +134,7 @@ async fn a_kind_may_change_its_version_under_a_running_operator() {
     stage.install("Gadget").await;
     stage.create(&object("Gadget", "source", json!({"size": 1}))).await;
     let running = Stage::run(stage.client());
-    let mut follower = item("x", 0, json!({}));
-    follower["from"] = json!("/spec/size");
-    let options = json!({"items": [follower], "reads": [{"kind": "Gadget", "name": "source"}]});
+    let options = following("x", "Gadget", &[]);
     stage.configure_with(WITH_GADGETS, json!({"action": "Apply", "options": {WITH_GADGETS: options}})).await;
     let done = stage.wait_for(WITH_GADGETS, "applied", Phase::Completed).await;
     assert_eq!(

@@ -55,6 +55,11 @@ async fn p14_who_holds_a_field_is_not_disturbed_by_what_another_one_wishes() {
     assert!(blocked.items[0].message.contains("configuration first wants another value"), "{blocked:?}");
     stage.rest().await;
     assert_eq!(stage.status(NAME).await, done);
+    // What somebody changes of it is drift, and can be put back.
+    stage.edit("x", json!({"spec": {"size": 3}})).await;
+    let drifted = stage.wait_for(NAME, "drift", Phase::Drifted).await;
+    stage.patch(NAME, json!({"approvedPlanHash": drifted.plan_hash})).await;
+    stage.wait_for(NAME, "put back", Phase::Completed).await;
     // It can change its mind, too.
     let items = [item("x", 0, json!({"size": 3}))];
     stage.patch(NAME, json!({"action": "DryRun", "options": {NAME: {"items": items}}})).await;

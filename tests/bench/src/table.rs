@@ -61,11 +61,6 @@ impl Figure {
         Self { samples: vec![f64::from(kibibytes) / 1024.0], unit: Unit::Mebibytes }
     }
 
-    /// Whether one of them is more.
-    pub fn is_more_than(&self, most: f64) -> bool {
-        self.samples.last().is_some_and(|last| *last > most)
-    }
-
     /// The lower one of the two in the middle, if there are two.
     fn median(&self) -> f64 {
         self.samples.get(self.samples.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)

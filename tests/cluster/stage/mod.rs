@@ -18,14 +18,8 @@ use tokio_util::sync::CancellationToken;
 use virt_advisor::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 use virt_advisor::controller::Settings;
 
-use crate::fixture::{VERSION, root};
+use crate::fixture::{self, PATIENCE, USER, VERSION, root};
 use profile::PROFILES;
-
-const USER: &str = "virt-advisor";
-/// The longest time that anything may take; a fast machine needs a fraction.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long an unchanged world is watched for writes.
-const REST: Duration = Duration::from_millis(1500);
 
 /// The running operator; dropping it is a crash.
 pub struct Running(JoinHandle<()>);
@@ -211,24 +205,13 @@ impl Stage {
 
     /// What the operator asked of the server since `mark`.
     pub fn requests(&self, mark: &Mark) -> Vec<Request> {
-        self.plane.audit().since(mark).into_iter().filter(|request| request.user == USER).collect()
+        fixture::requests(&self.plane, mark)
     }
 
     /// Waits until the operator has come to rest, and sees that it stays so: nothing is asked and nothing is written.
     pub async fn rest(&self) {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let mark = self.mark();
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            if self.requests(&mark).iter().all(Request::is_watch) {
-                break;
-            }
-            assert!(Instant::now() < until, "the operator does not come to rest: {:#?}", self.requests(&mark));
-        }
-        let mark = self.mark();
-        tokio::time::sleep(REST).await;
-        let requests: Vec<_> = self.requests(&mark).into_iter().filter(|request| !request.is_watch()).collect();
-        assert!(requests.is_empty(), "an unchanged world is asked and written nothing: {requests:#?}");
+        fixture::comes_to_rest(&self.plane).await;
+        fixture::stays_at_rest(&self.plane).await;
     }
 
     /// Every test ends with this.

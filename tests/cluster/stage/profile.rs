@@ -130,6 +130,14 @@ pub fn item(name: &str, wave: u32, spec: Value) -> Value {
     json!({"name": name, "wave": wave, "object": object("Widget", name, spec)})
 }
 
+/// The item called `name` whose size is that of the object called "source" of `kind`: options of a profile, with `others` beside it.
+pub fn following(name: &str, kind: &str, others: &[Value]) -> Value {
+    let mut follower = item(name, 0, json!({}));
+    follower["from"] = json!("/spec/size");
+    let items: Vec<_> = std::iter::once(follower).chain(others.iter().cloned()).collect();
+    json!({"items": items, "reads": [{"kind": kind, "name": "source"}]})
+}
+
 /// An object in the namespace that every cluster has.
 pub fn object(kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": "example.dev/v1", "kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec})
