@@ -224,6 +224,30 @@ async fn many_targets_at_once_are_one_status_a_second() {
     stage.finish(running).await;
 }
 
+/// A target that is changed again and again is no status each time, and the last value is shown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_that_does_not_hold_still_is_one_status_a_second() {
+    const TIMES: usize = 20;
+    let (stage, running) = applied(&[item("a", 0, json!({"size": 1}))]).await;
+    let mark = stage.mark();
+    let began = std::time::Instant::now();
+    for size in 2..2 + TIMES {
+        stage.edit("a", json!({"spec": {"size": size}})).await;
+        tokio::time::sleep(std::time::Duration::from_millis(40)).await;
+    }
+    let last = format!("/spec/size is {} instead of 1", 1 + TIMES);
+    stage
+        .wait(NAME, "the last value", |status| {
+            status.summary.as_ref().is_some_and(|summary| summary.text.contains(&last))
+        })
+        .await;
+    let seconds = began.elapsed().as_secs() as usize;
+    stage.rest().await;
+    let writes = stage.asked(&mark).iter().filter(|request| request.starts_with("update")).count();
+    assert!(writes <= seconds + 2, "{writes} in {seconds} s");
+    stage.finish(running).await;
+}
+
 /// What a profile makes of a value depends on its options: with others nothing is taken from memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_options_make_something_else_of_an_unchanged_input() {
