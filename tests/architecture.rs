@@ -16,6 +16,10 @@ fn root() -> &'static Path {
 
 /// All Rust files below `folder`.
 fn sources(folder: &str) -> Vec<PathBuf> {
+    files(folder, "rs")
+}
+
+fn files(folder: &str, wanted: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {
@@ -23,12 +27,12 @@ fn sources(folder: &str) -> Vec<PathBuf> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
+            } else if path.extension().is_some_and(|extension| extension == wanted) {
                 found.push(path);
             }
         }
     }
-    assert!(!found.is_empty(), "{folder} has no sources");
+    assert!(!found.is_empty(), "{folder} has no files *.{wanted}");
     found
 }
 
@@ -198,4 +202,13 @@ fn every_case_is_held_by_a_test_that_exists() {
         }
     }
     assert!(held > 15, "{held} tests are named");
+}
+
+/// Defect D1: whoever takes our manifests away again takes no namespace with them, which may be that of KubeVirt itself.
+#[test]
+fn d1_no_manifest_of_ours_holds_a_namespace() {
+    for path in files("config", "yaml") {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.lines().any(|line| line.trim() == "kind: Namespace"), "{}", path.display());
+    }
 }
