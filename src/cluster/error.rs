@@ -101,6 +101,18 @@ impl fmt::Display for Refusal {
 }
 
 impl ClusterError {
+    /// What may be displayed of it: what the server says of an object may quote it.
+    #[must_use]
+    pub fn displayed(&self) -> String {
+        match self {
+            Self::Transient { .. } => "the API server could not answer".to_owned(),
+            Self::NotFound { .. } => "it does not exist".to_owned(),
+            Self::NotServed | Self::Conflicts(_) | Self::Moved | Self::Webhook { .. } | Self::Refused(_) => {
+                self.to_string()
+            }
+        }
+    }
+
     /// A word for events and, later, metrics.
     #[must_use]
     pub fn reason(&self) -> &'static str {

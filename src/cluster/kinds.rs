@@ -72,7 +72,9 @@ impl Cluster {
     /// If the server did not answer.
     pub async fn resolve(&self, kind: &Kind) -> Result<Option<Served>, ClusterError> {
         for version in kind.versions {
-            if let Some(served) = self.resolve_version(kind.group, version, kind.kind).await? {
+            let served = self.resolve_version(kind.group, version, kind.kind).await?;
+            // Another CRD may have taken the name of the kind: its objects are not the ones that are meant, nor are our rights.
+            if let Some(served) = served.filter(|served| served.resource.plural == kind.plural) {
                 return Ok(Some(served));
             }
         }

@@ -54,6 +54,16 @@ pub(super) enum GatherError {
 }
 
 impl GatherError {
+    /// What may be displayed of it.
+    pub(super) fn displayed(&self) -> String {
+        match self {
+            Self::Kind { kind, source } => format!("Kind {kind} can't be looked up: {}", source.displayed()),
+            Self::Object { object, source } => format!("{object} can't be read: {}", source.displayed()),
+            Self::Engine(error) => error.displayed(),
+            Self::Rollouts(_) | Self::Rendered { .. } | Self::Passing { .. } => self.to_string(),
+        }
+    }
+
     /// A word for logs.
     pub(super) fn reason(&self) -> &'static str {
         match self {

@@ -49,6 +49,8 @@ pub(super) struct Memory {
     /// Whether a status that is known waits for its time to be written.
     pub(super) deferred: bool,
     errors: u32,
+    /// Since when looks have failed.
+    failing_since: Option<Instant>,
 }
 
 /// An item that has come no further.
@@ -116,6 +118,7 @@ impl Memory {
     pub(super) fn pause_after_error(&mut self, name: &str) -> Duration {
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.errors.min(10));
         self.errors += 1;
+        self.failing_since.get_or_insert_with(Instant::now);
         spread(doubled.min(LONGEST_PAUSE), name, self.errors)
     }
 
@@ -138,9 +141,15 @@ impl Memory {
         }
     }
 
+    /// For how long looks have failed.
+    pub(super) fn failing_for(&self) -> Duration {
+        self.failing_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
     /// A look ended without an error.
     pub(super) fn no_error(&mut self) {
         self.errors = 0;
+        self.failing_since = None;
     }
 
     /// Nothing of the plan is trusted any more: everything is read and previewed again.

@@ -5,6 +5,7 @@ mod advertise;
 mod claims;
 mod clock;
 mod gather;
+mod health;
 mod memory;
 mod progress;
 mod reconcile;
@@ -22,7 +23,7 @@ use futures::StreamExt;
 use futures::channel::mpsc::unbounded;
 use kube::Client;
 use kube::ResourceExt;
-use kube::api::Api;
+use kube::api::{Api, ApiResource};
 use kube::core::DeserializeGuard;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::controller::{Config, Controller, Error};
@@ -38,6 +39,8 @@ use claims::Claims;
 use memory::Memory;
 use triggers::{Causes, Triggers};
 use watches::Watches;
+
+pub use health::{Health, WatchHealth, WatchState};
 
 /// How long to wait before advertising is tried again after an error.
 const ADVERTISE_PAUSE: Duration = Duration::from_secs(5);
@@ -88,7 +91,7 @@ impl Context {
 }
 
 /// What an operator is run with.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Settings {
     /// The profiles that it knows.
     pub profiles: Profiles,
@@ -96,13 +99,15 @@ pub struct Settings {
     pub version: &'static str,
     /// How long a rollout may come no further before it is found out what holds it up.
     pub patience: Duration,
+    /// Where it tells how its watches are.
+    pub health: Health,
 }
 
 impl Settings {
     /// The registered profiles, and time for a machine to be drained and to reboot.
     #[must_use]
     pub fn new(version: &'static str) -> Self {
-        Self { profiles: registry::PROFILES, version, patience: Duration::from_secs(600) }
+        Self { profiles: registry::PROFILES, version, patience: Duration::from_secs(600), health: Health::default() }
     }
 }
 
@@ -110,17 +115,18 @@ impl Settings {
 ///
 /// A cluster that does not answer, or lacks the CRD, is waited for: it is said once for each change of the reason.
 pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
-    let Settings { profiles, version, patience } = settings;
-    let configs: Api<DeserializeGuard<VirtPlatformConfig>> = Api::all(client.clone());
+    let Settings { profiles, version, patience, health } = settings;
     if stop.run_until_cancelled(start::wait_until_served(&client)).await.is_none() {
         return;
     }
+    let watched = health.begin(&ApiResource::erase::<VirtPlatformConfig>(&()));
+    let configs: Api<DeserializeGuard<VirtPlatformConfig>> = Api::all(watched.client(client.clone()));
     let cluster = Arc::new(Cluster::new(client));
     let (triggers, woken) = Triggers::new();
     let triggers = Arc::new(triggers);
     let rollouts: Arc<dyn Rollouts> = Arc::new(MachineConfigPools::default());
     let ctx = Arc::new(Context {
-        watches: Watches::new(cluster.clone(), triggers.clone(), rollouts.clone()),
+        watches: Watches::new(cluster.clone(), triggers.clone(), rollouts.clone(), health),
         cluster,
         triggers,
         rollouts,

@@ -34,6 +34,8 @@ const BUDGET: Duration = Duration::from_secs(60);
 const RESYNC: Duration = Duration::from_secs(6 * 3600);
 /// When what could not be recorded is recorded.
 const RECORD_AGAIN: Duration = Duration::from_secs(10);
+/// A look that fails for so long is said in the status.
+const UNREADABLE: Duration = Duration::from_secs(10);
 /// What blocks an item may go without an event, as a right that is granted or a quota that is raised.
 const BLOCKED: Duration = Duration::from_secs(120);
 
@@ -108,12 +110,32 @@ pub(super) async fn reconcile(
             } else {
                 tracing::warn!(config = name, reason = error.reason(), %error, retry_in = ?pause, "could not look at the configuration");
             }
+            if let LookError::Gather(unread) = &error
+                && memory.failing_for() >= UNREADABLE
+            {
+                tell_unread(&ctx, config, unread, &mut memory).await;
+            }
             memory.settled = None;
             memory.forget_plan();
             memory.due = Some(Instant::now() + pause);
         }
     }
     Ok(rest(&memory))
+}
+
+/// Says in the status what can't be read. If that fails too, the log has said it.
+async fn tell_unread(ctx: &Context, config: &VirtPlatformConfig, unread: &GatherError, memory: &mut Memory) {
+    let mut status = config.status.clone().unwrap_or_default();
+    let generation = config.metadata.generation.unwrap_or_default();
+    if !conditions::unreadable(&mut status, unread.reason(), &unread.displayed(), generation, now()) {
+        return;
+    }
+    let write = ctx.cluster.write_status(config, &status);
+    match tokio::time::timeout(BUDGET, write).await {
+        Ok(Ok(_)) => memory.replaced_version = config.resource_version(),
+        Ok(Err(error)) => tracing::debug!(config = config.name_any(), %error, "the status could not be written either"),
+        Err(_) => tracing::debug!(config = config.name_any(), "the status could not be written either"),
+    }
 }
 
 /// Whether nothing that is remembered may be used: at the first look, at the regular one, when a fresh plan was asked
@@ -170,7 +192,8 @@ async fn look(
         _ => (BTreeMap::new(), Ok(())),
     };
 
-    let new = status::compose(&seen, &decision, &written, now).unwrap_or_else(|| old.clone());
+    let mut new = status::compose(&seen, &decision, &written, now).unwrap_or_else(|| old.clone());
+    conditions::readable(&mut new.conditions, now);
     let blocked = matches!(&seen.world, World::Planned(plan) if plan.blocked().next().is_some());
     let pause = when(&decision, now, &name);
     let mut pause = if blocked { pause.min(BLOCKED) } else { pause };

@@ -19,6 +19,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use super::health::Health;
 use super::stream::{Object, Told, events, is_not_served, list_and_watch};
 use super::triggers::{Causes, Triggers};
 use crate::cluster::{Cluster, Served, Subject};
@@ -42,6 +43,7 @@ pub(super) struct Watches {
     cluster: Arc<Cluster>,
     triggers: Arc<Triggers>,
     rollouts: Arc<dyn Rollouts>,
+    health: Health,
     /// Not shared with the tasks of the watches, so that these end when this is dropped.
     open: Mutex<BTreeMap<(String, String), Open>>,
     state: Arc<Mutex<State>>,
@@ -76,8 +78,13 @@ struct Interest {
 }
 
 impl Watches {
-    pub(super) fn new(cluster: Arc<Cluster>, triggers: Arc<Triggers>, rollouts: Arc<dyn Rollouts>) -> Self {
-        Self { cluster, triggers, rollouts, open: Mutex::default(), state: Arc::default() }
+    pub(super) fn new(
+        cluster: Arc<Cluster>,
+        triggers: Arc<Triggers>,
+        rollouts: Arc<dyn Rollouts>,
+        health: Health,
+    ) -> Self {
+        Self { cluster, triggers, rollouts, health, open: Mutex::default(), state: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -174,9 +181,12 @@ impl Watches {
         let resource = ApiResource::erase::<
             k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
         >(&());
-        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(self.cluster.client(), &resource);
+        let watched = self.health.begin(&resource);
+        let api: Api<PartialObjectMeta<DynamicObject>> =
+            Api::all_with(watched.client(self.cluster.client()), &resource);
         let (cluster, triggers, state) = (self.cluster.clone(), self.triggers.clone(), self.state.clone());
         async move {
+            let _until_it_ends = watched;
             let mut listed = BTreeSet::new();
             let mut began = false;
             let mut events = pin!(events(api, &resource.kind));
@@ -235,9 +245,12 @@ impl Watches {
     }
 
     fn watch_metadata(&self, served: Served, listed: watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
-        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(self.cluster.client(), &served.resource);
+        let watched = self.health.begin(&served.resource);
+        let api: Api<PartialObjectMeta<DynamicObject>> =
+            Api::all_with(watched.client(self.cluster.client()), &served.resource);
         let (cluster, triggers) = (self.cluster.clone(), self.triggers.clone());
         async move {
+            let _until_it_ends = watched;
             let (group, kind) = (&served.resource.group, &served.resource.kind);
             let mut events = pin!(events(api, kind));
             while let Some(event) = events.next().await {
@@ -265,9 +278,11 @@ impl Watches {
     }
 
     fn watch_rollouts(&self, served: Served, listed: watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
-        let api: Api<DynamicObject> = Api::all_with(self.cluster.client(), &served.resource);
+        let watched = self.health.begin(&served.resource);
+        let api: Api<DynamicObject> = Api::all_with(watched.client(self.cluster.client()), &served.resource);
         let (triggers, rollouts, state) = (self.triggers.clone(), self.rollouts.clone(), self.state.clone());
         async move {
+            let _until_it_ends = watched;
             let mut objects = Vec::new();
             let mut events = pin!(list_and_watch(api));
             while let Some(event) = events.next().await {

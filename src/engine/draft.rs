@@ -77,8 +77,7 @@ impl Engine<'_> {
             // What was read already is not read again.
             let (read, object) = self.read(read, served).await?;
             if object.is_none() {
-                let place = read.namespace.as_deref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-                missing.push(format!("{} {place}{} does not exist: {}", read.kind.kind, read.name, needed.hint));
+                missing.push(format!("{} does not exist: {}", named(&read), needed.hint));
             }
         }
         if !missing.is_empty() {
@@ -102,10 +101,15 @@ impl Engine<'_> {
             Some(kind) => self.get(kind, read.namespace.as_deref(), &read.name).await,
             None => Ok(None),
         };
-        let describe = |source| EngineError::Object { object: format!("{} {}", read.kind.kind, read.name), source };
-        let object = object.map_err(describe)?;
+        let object = object.map_err(|source| EngineError::Object { object: named(&read), source })?;
         Ok((read, object))
     }
+}
+
+/// What people call the object.
+fn named(read: &Read) -> String {
+    let place = read.namespace.as_deref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    format!("{} {place}{}", read.kind.kind, read.name)
 }
 
 fn input(recorded: Recorded) -> Input {

@@ -73,6 +73,17 @@ impl EngineError {
         }
     }
 
+    /// What may be displayed of it.
+    #[must_use]
+    pub fn displayed(&self) -> String {
+        match self {
+            Self::Drafts(problem) => problem.clone(),
+            Self::Kind { kind, source } => format!("Kind {kind} can't be looked up: {}", source.displayed()),
+            Self::Object { object, source } => format!("{object} can't be read: {}", source.displayed()),
+            Self::Preview { object, source } => format!("{object} can't be previewed: {}", source.displayed()),
+        }
+    }
+
     /// Whether something moved while it was looked at: worth another look at once.
     #[must_use]
     pub fn is_race(&self) -> bool {

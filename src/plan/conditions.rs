@@ -59,6 +59,7 @@ fn is_ours(found: &Condition) -> bool {
         condition::STALLED,
         condition::INPUT_DEPENDENCY_DRIFT,
         condition::UPGRADE_AVAILABLE,
+        condition::READING_FAILED,
     ];
     phases.any(|name| name == found.type_) || others.contains(&found.type_.as_str())
 }
@@ -92,6 +93,7 @@ pub fn derive(old: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<C
     if upgrade || old.iter().any(|found| found.type_ == condition::UPGRADE_AVAILABLE) {
         new.push(wanted(condition::UPGRADE_AVAILABLE, upgrade, verdict));
     }
+    new.extend(old.iter().find(|found| found.type_ == condition::READING_FAILED).cloned());
     new.extend(readiness(verdict));
     for condition in &mut new {
         let before = old.iter().find(|before| before.type_ == condition.type_ && before.status == condition.status);
@@ -99,6 +101,50 @@ pub fn derive(old: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<C
     }
     new.sort_by(|a, b| a.type_.cmp(&b.type_));
     new
+}
+
+/// Says in `status` that nothing can be said at present, for `reason`, and leaves everything else as it was. Returns whether
+/// that is news: while the same reason lasts, it is said once.
+pub fn unreadable(
+    status: &mut VirtPlatformConfigStatus,
+    reason: &str,
+    problem: &str,
+    generation: i64,
+    now: Timestamp,
+) -> bool {
+    let same = |found: &Condition| found.status == "True" && found.reason == reason;
+    if status.conditions.iter().any(|found| found.type_ == condition::READING_FAILED && same(found)) {
+        return false;
+    }
+    let message = format!(
+        "{problem}. It is tried again until it works. Until then nothing is decided, and what this status says otherwise may \
+         be out of date."
+    );
+    let verdict = Verdict { phase: Phase::Pending, reason, message: &message, input_drift: None, generation };
+    let mut said = vec![wanted(condition::READING_FAILED, true, &verdict)];
+    if status.phase.is_none() {
+        // Nothing is known of it yet: without these it would pass for done.
+        said.extend(readiness(&verdict));
+    }
+    for mut fresh in said {
+        fresh.last_transition_time = time(now);
+        status.conditions.retain(|found| found.type_ != fresh.type_);
+        status.conditions.push(fresh);
+    }
+    status.conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
+    true
+}
+
+/// Everything could be read again.
+pub fn readable(conditions: &mut [Condition], now: Timestamp) {
+    for found in
+        conditions.iter_mut().filter(|found| found.type_ == condition::READING_FAILED && found.status == "True")
+    {
+        found.status = "False".to_owned();
+        found.reason = reason::NOT_APPLICABLE.to_owned();
+        found.message = "Everything could be read.".to_owned();
+        found.last_transition_time = time(now);
+    }
 }
 
 /// Ready, Reconciling and Stalled, so that kstatus clients and `kubectl wait` read each phase as DESIGN.md says: Ready is
@@ -209,6 +255,38 @@ mod tests {
             let found = (status("Ready"), status("Reconciling"), status("Stalled"));
             assert_eq!((found.0.as_deref(), found.1.as_deref(), found.2.as_deref()), want, "{phase:?}");
         }
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_said_once_and_changes_nothing_else() {
+        let mut new = VirtPlatformConfigStatus::default();
+        assert!(unreadable(&mut new, "Unavailable", "reading Widget a failed", 3, seconds(1)));
+        let types = |status: &VirtPlatformConfigStatus| {
+            let holding = status.conditions.iter().filter(|condition| condition.status == "True");
+            holding.map(|condition| condition.type_.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!((types(&new), new.phase), (vec!["ReadingFailed".into(), "Reconciling".into()], None));
+
+        let mut done = VirtPlatformConfigStatus { phase: Some(Phase::Completed), ..Default::default() };
+        done.conditions = derive(&[], &verdict(Phase::Completed), seconds(1));
+        let before = done.clone();
+        assert!(unreadable(&mut done, "Unavailable", "reading Widget a failed", 3, seconds(2)));
+        assert!(!unreadable(&mut done, "Unavailable", "reading Widget b failed", 3, seconds(3)), "said already");
+        assert_eq!(types(&done), ["Completed", "ReadingFailed", "Ready"]);
+        let others = |status: &VirtPlatformConfigStatus| {
+            let others = status.conditions.iter().filter(|condition| condition.type_ != "ReadingFailed");
+            others.cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(others(&done), before.conditions);
+
+        // The next look keeps it until everything was read, and then says so.
+        let mut next = derive(&done.conditions, &verdict(Phase::Drifted), seconds(4));
+        readable(&mut next, seconds(4));
+        let over = next.iter().find(|condition| condition.type_ == "ReadingFailed").unwrap();
+        assert_eq!((over.status.as_str(), &over.last_transition_time), ("False", &time(seconds(4))));
+        let kept = next.clone();
+        readable(&mut next, seconds(5));
+        assert_eq!(next, kept);
     }
 
     #[test]

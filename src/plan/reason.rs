@@ -12,6 +12,8 @@ pub mod condition {
     pub const INPUT_DEPENDENCY_DRIFT: &str = "InputDependencyDrift";
     /// This version of the operator plans differently.
     pub const UPGRADE_AVAILABLE: &str = "UpgradeAvailable";
+    /// Something that the plan depends on can't be read, and has not been for a while: what the status says may be out of date.
+    pub const READING_FAILED: &str = "ReadingFailed";
 }
 
 /// A plan waits for its first review.

@@ -190,6 +190,27 @@ async fn p20_a_check_that_fails_is_made_again() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     stage.wait_for(NAME, "drift", Phase::Drifted).await;
+    stage.edit("b", json!({"spec": {"size": 1}})).await;
+    let done = stage.wait_for(NAME, "taken back", Phase::Completed).await;
+    stage.rest().await;
+
+    // It goes on failing: that is said, beside what was known, in one write, and is over with the first reading.
+    left.store(usize::MAX, Ordering::SeqCst);
+    let mark = stage.mark();
+    stage.edit("b", json!({"spec": {"size": 3}})).await;
+    let unknown = stage.reading_failed(NAME, "True").await;
+    assert_eq!(unknown.reason, "Unavailable");
+    assert!(unknown.message.starts_with("Widget default/b can't be read"), "{}", unknown.message);
+    assert!(!unknown.message.contains("fault of the test"), "what a server says may quote the object");
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let mut meanwhile = stage.status(NAME).await;
+    meanwhile.conditions.retain(|condition| condition.type_ != "ReadingFailed");
+    assert_eq!(meanwhile, done, "no verdict without a reading");
+    let writes = stage.asked(&mark).into_iter().filter(|request| request.starts_with("update")).count();
+    assert_eq!(writes, 1);
+    left.store(0, Ordering::SeqCst);
+    stage.wait_for(NAME, "drift", Phase::Drifted).await;
+    stage.reading_failed(NAME, "False").await;
     stage.finish(running).await;
 }
 

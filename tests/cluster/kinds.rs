@@ -55,7 +55,7 @@ impl Stage {
     }
 
     /// As [`Stage::rest`], after a change of a kind: discovery lags, and is asked again up to three seconds later.
-    async fn rest_of_kinds(&self) {
+    pub async fn rest_of_kinds(&self) {
         tokio::time::sleep(Duration::from_millis(3200)).await;
         self.rest().await;
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use controlplane::{Lease, Mark, Request, lease};
 use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
@@ -175,6 +176,20 @@ impl Stage {
 
     pub async fn wait_for(&self, name: &str, what: &str, phase: Phase) -> VirtPlatformConfigStatus {
         self.wait(name, &format!("{what}: {phase:?}"), |status| status.phase == Some(phase)).await
+    }
+
+    /// The condition that tells that something can't be read, as soon as it is `wanted`.
+    pub async fn reading_failed(&self, name: &str, wanted: &str) -> Condition {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let status = self.status(name).await;
+            let found = status.conditions.iter().find(|condition| condition.type_ == "ReadingFailed");
+            if let Some(found) = found.filter(|found| found.status == wanted) {
+                return found.clone();
+            }
+            assert!(Instant::now() < until, "ReadingFailed={wanted} does not come: {status:#?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// How often each thing was told of this configuration.

@@ -1,0 +1,174 @@
+//! How the watches are: each with what became of its last request. Read by whoever displays it; trouble is logged.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::{Request, Response, StatusCode};
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::ApiResource;
+use kube::client::Body;
+use tower::BoxError;
+
+use super::clock;
+
+/// Failures in a row that are worth a warning: one or two are a server that restarts.
+const WORTH_A_WARNING: u64 = 3;
+
+/// Whether events of a kind reach the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchState {
+    /// Not answered yet.
+    Opening,
+    /// The server has answered the last request to watch.
+    Open,
+    /// The last request failed; it is tried again with growing pauses.
+    Failing,
+}
+
+/// A watch that is open, or that should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchHealth {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version that is watched.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+    /// Whether its events arrive.
+    pub state: WatchState,
+    /// Since when it has been in this state.
+    pub since: Timestamp,
+    /// How often it was opened: once, and again after each end.
+    pub opened: u64,
+    /// How many requests failed, those of its lists too.
+    pub failures: u64,
+}
+
+/// The health of every watch of an operator, shared between it and whoever displays it.
+#[derive(Debug, Clone, Default)]
+pub struct Health {
+    watches: Arc<Mutex<BTreeMap<u64, Entry>>>,
+    next: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    health: WatchHealth,
+    failures_in_a_row: u64,
+}
+
+impl Health {
+    /// Every watch, in the order in which they were asked for.
+    #[must_use]
+    pub fn watches(&self) -> Vec<WatchHealth> {
+        self.entries().values().map(|entry| entry.health.clone()).collect()
+    }
+
+    /// A watch of `kind` begins. It is listed until the answer is dropped.
+    pub(super) fn begin(&self, kind: &ApiResource) -> Watched {
+        let health = WatchHealth {
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            kind: kind.kind.clone(),
+            state: WatchState::Opening,
+            since: clock::now(),
+            opened: 0,
+            failures: 0,
+        };
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        self.entries().insert(id, Entry { health, failures_in_a_row: 0 });
+        Watched { all: self.clone(), id }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One watch, as long as it is wanted.
+pub(super) struct Watched {
+    all: Health,
+    id: u64,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.all.entries().remove(&self.id);
+    }
+}
+
+impl Watched {
+    /// `client`, for the requests of this watch alone: what becomes of them is noted.
+    pub(super) fn client(&self, client: Client) -> Client {
+        let namespace = client.default_namespace().to_owned();
+        let (all, id) = (self.all.clone(), self.id);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (client, all) = (client.clone(), all.clone());
+            async move {
+                let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+                let answer = client.send(request).await;
+                match &answer {
+                    Ok(answer) if !answer.status().is_success() => all.failed(id, Some(answer.status()), ""),
+                    Ok(_) if is_watch => all.opened(id),
+                    Ok(_) => {}
+                    Err(error) => all.failed(id, None, &error.to_string()),
+                }
+                Ok::<Response<Body>, BoxError>(answer?)
+            }
+        });
+        Client::new(service, namespace)
+    }
+}
+
+impl Health {
+    fn opened(&self, id: u64) {
+        let mut entries = self.entries();
+        let Some(Entry { health, failures_in_a_row }) = entries.get_mut(&id) else { return };
+        if *failures_in_a_row >= WORTH_A_WARNING {
+            tracing::info!(kind = health.kind, "the watch is open again");
+        }
+        *failures_in_a_row = 0;
+        health.opened += 1;
+        health.enter(WatchState::Open);
+    }
+
+    fn failed(&self, id: u64, answer: Option<StatusCode>, problem: &str) {
+        let mut entries = self.entries();
+        let Some(Entry { health, failures_in_a_row }) = entries.get_mut(&id) else { return };
+        *failures_in_a_row += 1;
+        health.failures += 1;
+        health.enter(WatchState::Failing);
+        let WatchHealth { group, version, kind, .. } = health;
+        match answer {
+            // Kinds that are not served are an ordinary state, and a list in pages follows a refused stream.
+            Some(StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY) => {}
+            Some(code @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)) if *failures_in_a_row == 1 => {
+                tracing::warn!(
+                    group,
+                    version,
+                    kind,
+                    code = code.as_u16(),
+                    "the right to list and watch is missing; changes are not seen"
+                );
+            }
+            Some(code) if *failures_in_a_row == WORTH_A_WARNING => {
+                tracing::warn!(group, version, kind, code = code.as_u16(), "the watch can't be opened; trying again");
+            }
+            None if *failures_in_a_row == WORTH_A_WARNING => {
+                tracing::warn!(group, version, kind, problem, "the watch can't be opened; trying again");
+            }
+            Some(_) | None => {}
+        }
+    }
+}
+
+impl WatchHealth {
+    fn enter(&mut self, state: WatchState) {
+        if self.state != state {
+            self.state = state;
+            self.since = clock::now();
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! How watches are opened, kept and told of, where the server makes it hard.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::{Request, Uri};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::client::Body;
+use serde_json::json;
+use tokio::time::Instant;
+use tower::BoxError;
+use virt_advisor::api::Phase;
+use virt_advisor::controller::{Health, Settings, WatchHealth, WatchState};
+
+use crate::fixture::{PATIENCE, VERSION, root};
+use crate::stage::Stage;
+use crate::stage::profile::{NAME, WITH_GADGETS, following, item, object};
+
+/// A client whose server knows no streaming lists: it ignores the wish for one, as servers before Kubernetes 1.27 do.
+fn without_streaming_lists(client: Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |mut request: Request<Body>| {
+        let client = client.clone();
+        async move {
+            let uri = request.uri().to_string();
+            let plain = uri.replace("&sendInitialEvents=true", "").replace("&resourceVersionMatch=NotOlderThan", "");
+            *request.uri_mut() = plain.parse::<Uri>()?;
+            Ok::<_, BoxError>(client.send(request).await?)
+        }
+    });
+    Client::new(service, namespace)
+}
+
+fn settings() -> (Settings, Health) {
+    let settings = Settings::new(VERSION);
+    let health = settings.health.clone();
+    (settings, health)
+}
+
+async fn until(health: &Health, what: &str, fits: impl Fn(&[WatchHealth]) -> bool) -> Vec<WatchHealth> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let watches = health.watches();
+        if fits(&watches) {
+            return watches;
+        }
+        assert!(Instant::now() < until, "{what}: {watches:#?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn kinds(watches: &[WatchHealth]) -> Vec<&str> {
+    let mut kinds: Vec<_> = watches.iter().map(|watch| watch.kind.as_str()).collect();
+    kinds.sort_unstable();
+    kinds
+}
+
+/// C7: a streamed list that never says that it is complete is replaced by a list in pages, and the work goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c7_a_streamed_list_without_an_end_is_replaced_by_pages() {
+    let stage = Stage::set().await;
+    let running = Stage::run(without_streaming_lists(stage.client()));
+    let mark = stage.mark();
+    stage.configure(NAME, "Apply", &[item("x", 0, json!({"size": 1}))]).await;
+    stage.wait_for(NAME, "applied", Phase::Completed).await;
+    stage.rest().await;
+    let lists = stage.requests(&mark).into_iter().filter(|request| request.verb == "list").count();
+    assert!(lists > 0, "the lists were streamed: this test shows nothing");
+    stage.edit("x", json!({"spec": {"size": 2}})).await;
+    stage.wait_for(NAME, "drift", Phase::Drifted).await;
+    stage.widgets().delete("x", &DeleteParams::default()).await.unwrap();
+    stage.wait(NAME, "a deletion", |status| status.items[0].operation == virt_advisor::api::Operation::Create).await;
+    stage.finish(running).await;
+}
+
+/// Which watches are open, and whether events arrive through them, is known at any time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_health_of_every_watch_is_known() {
+    let stage = Stage::set().await;
+    let (settings, health) = settings();
+    let refuse = Arc::new(AtomicBool::new(false));
+    let refusing = refuse.clone();
+    let client = controlplane::faults::ruled(
+        stage.client(),
+        Arc::new(move |request| {
+            let is_it =
+                request.uri().path().contains("/widgets") && request.uri().query().is_some_and(|q| q.contains("watch"));
+            let down = || controlplane::faults::status(503, "ServiceUnavailable", "down");
+            (is_it && refusing.load(Ordering::SeqCst)).then(down)
+        }),
+    );
+    assert_eq!(health.watches(), []);
+    refuse.store(true, Ordering::SeqCst);
+    let running = Stage::run_with(client, settings);
+    stage.configure(NAME, "Apply", &[item("x", 0, json!({"size": 1}))]).await;
+    let failing = until(&health, "a watch that fails", |watches| {
+        watches.iter().any(|watch| watch.kind == "Widget" && watch.state == WatchState::Failing && watch.failures > 1)
+    });
+    assert_eq!(kinds(&failing.await), ["CustomResourceDefinition", "VirtPlatformConfig", "Widget"]);
+    refuse.store(false, Ordering::SeqCst);
+    let open = until(&health, "open", |watches| watches.iter().all(|watch| watch.state == WatchState::Open)).await;
+    let widget = open.iter().find(|watch| watch.kind == "Widget").unwrap();
+    assert_eq!((widget.group.as_str(), widget.version.as_str(), widget.opened), ("example.dev", "v1", 1));
+    stage.wait_for(NAME, "applied", Phase::Completed).await;
+    stage.patch(NAME, json!({"action": "Ignore"})).await;
+    let left = until(&health, "closed", |watches| watches.len() == 2).await;
+    assert_eq!(kinds(&left), ["CustomResourceDefinition", "VirtPlatformConfig"]);
+    stage.finish(running).await;
+    until(&health, "ended", <[_]>::is_empty).await;
+}
+
+/// A CRD whose names another one has taken is there and not served: it is no prerequisite, until it is served.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crd_that_is_not_established_is_waited_for() {
+    let stage = Stage::set().await;
+    let widget = std::fs::read_to_string(root().join("tests/cluster/plans/widget.yaml")).unwrap();
+    let named = |plural: &str| {
+        let crd = widget.replace("widgets", plural).replace("Widget", "Gadget");
+        let singular = plural.trim_end_matches('s');
+        crd.replace("singular: widget", &format!("singular: {singular}"))
+    };
+    let crds: Api<CustomResourceDefinition> = Api::all(stage.admin.clone());
+    let create = async |plural: &str| {
+        let crd = serde_saphyr::from_str(&named(plural)).unwrap();
+        crds.create(&PostParams::default(), &crd).await.unwrap();
+    };
+    create("others").await;
+    let accepted = async |name: &str, wanted: &str| {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let crd = crds.get(name).await.unwrap();
+            let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
+            if conditions.iter().any(|condition| condition.type_ == "NamesAccepted" && condition.status == wanted) {
+                return;
+            }
+            assert!(Instant::now() < until, "{name}: NamesAccepted={wanted} does not come");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    accepted("others.example.dev", "True").await;
+    create("gadgets").await;
+    accepted("gadgets.example.dev", "False").await;
+
+    let running = Stage::run(stage.client());
+    stage.configure(WITH_GADGETS, "DryRun", &[item("x", 0, json!({"size": 1}))]).await;
+    let missing = stage.wait_for(WITH_GADGETS, "what is missing", Phase::PrerequisiteFailed).await;
+    let text = missing.summary.unwrap().text;
+    assert!(text.contains("gadgets.example.dev"), "{text}");
+    stage.rest().await;
+    crds.delete("others.example.dev", &DeleteParams::default()).await.unwrap();
+    stage.wait_for(WITH_GADGETS, "a plan", Phase::ReviewRequired).await;
+    stage.rest_of_kinds().await;
+    stage.finish(running).await;
+}
+
+/// Objects that the server can't convert can be neither listed nor read: that is said, nothing is taken for absent, and it
+/// is over when they can.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversion_that_fails_is_waited_for() {
+    let stage = Stage::set().await;
+    stage.install("Gadget").await;
+    stage.create(&object("Gadget", "source", json!({"size": 1}))).await;
+    let crds: Api<CustomResourceDefinition> = Api::all(stage.admin.clone());
+    let version = |name: &str, served: bool, storage: bool| {
+        json!({"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+    };
+    let nowhere = json!({"strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/convert"}}});
+    let spec = json!({"conversion": nowhere, "versions": [version("v1", false, true), version("v2", true, false)]});
+    crds.patch("gadgets.example.dev", &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await.unwrap();
+
+    let (settings, health) = settings();
+    let running = Stage::run_with(stage.client(), settings);
+    let mark = stage.mark();
+    let options = following("x", "Gadget", &[]);
+    stage.configure_with(WITH_GADGETS, json!({"action": "Apply", "options": {WITH_GADGETS: options}})).await;
+    until(&health, "a watch that fails", |watches| {
+        watches.iter().any(|watch| watch.kind == "Gadget" && watch.state == WatchState::Failing && watch.failures > 2)
+    })
+    .await;
+    let failing = stage.reading_failed(WITH_GADGETS, "True").await;
+    assert_eq!(failing.reason, "WebhookUnavailable");
+    assert!(
+        failing.message.contains("Gadget default/source")
+            && failing.message.contains("conversion webhook for example.dev"),
+        "{failing:?}"
+    );
+    let waiting = stage.status(WITH_GADGETS).await;
+    assert!(waiting.items.is_empty() && waiting.phase.is_none(), "{waiting:#?}");
+    assert!(stage.widgets().get_opt("x").await.unwrap().is_none());
+    let asked = stage.requests(&mark).len();
+    assert!(asked < 120, "{asked} requests while a conversion fails");
+
+    let well = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+    crds.patch("gadgets.example.dev", &PatchParams::default(), &Patch::Merge(well)).await.unwrap();
+    stage.wait_for(WITH_GADGETS, "applied", Phase::Completed).await;
+    stage.reading_failed(WITH_GADGETS, "False").await;
+    assert_eq!(stage.widgets().get("x").await.unwrap().data["spec"]["size"], 1);
+    stage.rest_of_kinds().await;
+    stage.finish(running).await;
+}
