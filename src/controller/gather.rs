@@ -15,7 +15,7 @@ use super::Context;
 use super::memory::{Circumstances, Drafted, Memory, Previewed, Slow};
 use super::progress::{change, explained, only_rollouts, standing};
 use super::triggers::Causes;
-use super::watches::{NotListed, crd_subject};
+use super::watches::{NotListed, Scope, crd_subject};
 use crate::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
 use crate::cluster::{ClusterError, Served, Subject};
 use crate::engine::{CONCURRENCY, Drafting, Engine, EngineError, Task, version};
@@ -228,9 +228,16 @@ impl Look<'_> {
         let kinds: Vec<_> = served
             .iter()
             .filter(|(kind, _)| kind.group != "apiextensions.k8s.io")
-            .map(|(_, served)| served.clone())
+            .map(|(kind, served)| Scope { served: served.clone(), namespace: self.only_namespace(kind) })
             .collect();
         self.ctx.watches.follow(self.config, &kinds).await
+    }
+
+    /// The namespace outside of which the profile has nothing of this kind.
+    fn only_namespace(&self, kind: &Kind) -> Option<&'static str> {
+        let mut declared = self.profile.kinds().iter().filter(|declared| declared.kind == *kind);
+        let first = declared.next()?.namespace;
+        first.filter(|_| declared.all(|other| other.namespace == first))
     }
 
     async fn items(&self, drafted: &Drafted, memory: &mut Memory) -> Result<Vec<PlanItem>, GatherError> {

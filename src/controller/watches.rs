@@ -30,12 +30,24 @@ const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// When to ask again after a change of a CRD, which discovery follows with a lag; each pause counts from the one before.
 const DISCOVERY_LAG: [Duration; 3] = [Duration::from_millis(300), Duration::from_millis(700), Duration::from_secs(2)];
+/// When to ask again if the kind is still not served.
+const LONG_LAG: [Duration; 3] = [Duration::from_secs(3), Duration::from_secs(7), Duration::from_secs(15)];
 
 /// The objects that tell about rollouts could not be listed.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind} could not be listed within {} s: is the right to list and watch them missing?", SYNC_TIMEOUT.as_secs())]
 pub(super) struct NotListed {
     kind: &'static str,
+}
+
+/// Group, kind, and the namespace if only that is watched.
+type Key = (String, String, Option<&'static str>);
+
+/// A kind to watch, everywhere or in one namespace.
+#[derive(Clone)]
+pub(super) struct Scope {
+    pub(super) served: Served,
+    pub(super) namespace: Option<&'static str>,
 }
 
 /// The open watches.
@@ -45,7 +57,7 @@ pub(super) struct Watches {
     rollouts: Arc<dyn Rollouts>,
     health: Health,
     /// Not shared with the tasks of the watches, so that these end when this is dropped.
-    open: Mutex<BTreeMap<(String, String), Open>>,
+    open: Mutex<BTreeMap<Key, Open>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -91,7 +103,7 @@ impl Watches {
         lock(&self.state)
     }
 
-    fn watches(&self) -> MutexGuard<'_, BTreeMap<(String, String), Open>> {
+    fn watches(&self) -> MutexGuard<'_, BTreeMap<Key, Open>> {
         lock(&self.open)
     }
 
@@ -101,7 +113,7 @@ impl Watches {
     /// # Errors
     ///
     /// If the rollouts could not be listed in time: what is not known of them must not be taken for absent.
-    pub(super) async fn follow(&self, config: &str, kinds: &[Served]) -> Result<(), NotListed> {
+    pub(super) async fn follow(&self, config: &str, kinds: &[Scope]) -> Result<(), NotListed> {
         let mut waiting: Vec<watch::Receiver<bool>> = Vec::new();
         {
             let mut watches = self.watches();
@@ -111,20 +123,21 @@ impl Watches {
                     open.users.remove(config);
                 }
             }
-            for served in kinds {
-                let usable = |open: &Open| open.version == served.resource.version && !open.task.is_finished();
+            for scope in kinds {
+                let version = &scope.served.resource.version;
+                let usable = |open: &Open| open.version == *version && !open.task.is_finished();
                 let mut users = BTreeSet::from([config.to_owned()]);
-                match watches.get_mut(&key(served)) {
+                match watches.get_mut(&key(scope)) {
                     Some(open) if usable(open) => {
                         open.users.insert(config.to_owned());
                     }
                     found => {
                         users.extend(found.map(|open| std::mem::take(&mut open.users)).unwrap_or_default());
-                        let open = self.open(served, users);
-                        watches.insert(key(served), open);
+                        let open = self.open(scope, users);
+                        watches.insert(key(scope), open);
                     }
                 }
-                waiting.extend(watches.get(&key(served)).map(|open| open.synced.clone()));
+                waiting.extend(watches.get(&key(scope)).map(|open| open.synced.clone()));
             }
             watches.retain(|_, open| !open.users.is_empty());
         }
@@ -136,7 +149,7 @@ impl Watches {
         let full = self.rollouts.watched();
         let listed = |open: &Open| *open.synced.borrow();
         let watches = self.watches();
-        match watches.get(&(full.group.to_owned(), full.kind.to_owned())) {
+        match watches.get(&(full.group.to_owned(), full.kind.to_owned(), None)) {
             Some(open) if open.users.contains(config) && !listed(open) => Err(NotListed { kind: full.plural }),
             Some(_) | None => {
                 tracing::warn!(config, "a watch has not listed its objects in time; planning goes on without it");
@@ -208,7 +221,7 @@ impl Watches {
                     Told::Changed(_) | Told::NotServed => Vec::new(),
                 };
                 for (name, version) in changed {
-                    let Some((group, _)) = names.get(&name) else { continue };
+                    let Some((group, kind)) = names.get(&name) else { continue };
                     cluster.forget_kinds(group);
                     match &version {
                         Some(version) => lock(&state).crds.insert(name.clone(), version.clone()),
@@ -219,10 +232,20 @@ impl Watches {
                         continue;
                     }
                     // Discovery follows its CRDs a moment later: what was asked in between is asked again.
-                    let (cluster, triggers, group) = (cluster.clone(), triggers.clone(), group.clone());
+                    let (cluster, triggers, state) = (cluster.clone(), triggers.clone(), state.clone());
+                    let (group, kind) = (group.clone(), kind.clone());
                     tokio::spawn(async move {
                         for lag in DISCOVERY_LAG {
                             tokio::time::sleep(lag).await;
+                            cluster.forget_kinds(&group);
+                            triggers.look_again(&crd_subject(&name));
+                        }
+                        for lag in LONG_LAG {
+                            tokio::time::sleep(lag).await;
+                            let is_last = version.is_some() && lock(&state).crds.get(&name) == version.as_ref();
+                            if !is_last || cluster.is_known(&group, &kind) {
+                                return;
+                            }
                             cluster.forget_kinds(&group);
                             triggers.look_again(&crd_subject(&name));
                         }
@@ -232,22 +255,27 @@ impl Watches {
         }
     }
 
-    fn open(&self, served: &Served, users: BTreeSet<String>) -> Open {
+    fn open(&self, scope: &Scope, users: BTreeSet<String>) -> Open {
+        let served = &scope.served;
         let (listed, synced) = watch::channel(false);
         let full = self.rollouts.watched();
         let task = if (full.group, full.kind) == (served.resource.group.as_str(), served.resource.kind.as_str()) {
             tokio::spawn(self.watch_rollouts(served.clone(), listed)).abort_handle()
         } else {
-            tokio::spawn(self.watch_metadata(served.clone(), listed)).abort_handle()
+            tokio::spawn(self.watch_metadata(scope.clone(), listed)).abort_handle()
         };
         tracing::debug!(kind = served.resource.kind, version = served.resource.version, "watch opened");
         Open { version: served.resource.version.clone(), users, task, synced }
     }
 
-    fn watch_metadata(&self, served: Served, listed: watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
+    fn watch_metadata(&self, scope: Scope, listed: watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
+        let Scope { served, namespace } = scope;
         let watched = self.health.begin(&served.resource);
-        let api: Api<PartialObjectMeta<DynamicObject>> =
-            Api::all_with(watched.client(self.cluster.client()), &served.resource);
+        let client = watched.client(self.cluster.client());
+        let api: Api<PartialObjectMeta<DynamicObject>> = match namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &served.resource),
+            None => Api::all_with(client, &served.resource),
+        };
         let (cluster, triggers) = (self.cluster.clone(), self.triggers.clone());
         async move {
             let _until_it_ends = watched;
@@ -349,8 +377,9 @@ pub(super) fn crd_subject(name: &str) -> Subject {
     }
 }
 
-fn key(served: &Served) -> (String, String) {
-    (served.resource.group.clone(), served.resource.kind.clone())
+fn key(scope: &Scope) -> Key {
+    let resource = &scope.served.resource;
+    (resource.group.clone(), resource.kind.clone(), scope.namespace)
 }
 
 /// The object as JSON, without what is half of it and never needed.

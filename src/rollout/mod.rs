@@ -29,8 +29,8 @@ const KUBELET_CONFIG: Kind = Kind { kind: "KubeletConfig", plural: "kubeletconfi
 
 /// What following rollouts reads. Rendered MachineConfigs have names that nobody knows beforehand.
 pub const ROLLOUT_KINDS: &[Declared] = &[
-    Declared { kind: POOL, access: Access::Read, name: None },
-    Declared { kind: MACHINE_CONFIG, access: Access::Read, name: None },
+    Declared { kind: POOL, access: Access::Read, name: None, namespace: None },
+    Declared { kind: MACHINE_CONFIG, access: Access::Read, name: None, namespace: None },
 ];
 
 const NODE: Kind = Kind { group: "", versions: &["v1"], kind: "Node", plural: "nodes" };

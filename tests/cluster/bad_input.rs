@@ -84,9 +84,8 @@ async fn a_user_without_rights_waits_for_them() {
 async fn a_missing_right_on_a_target_is_named_in_the_plan() {
     let fixture = Fixture::without_operator(Setup::default()).await;
     // Everything but writing KubeDeschedulers.
-    let mut role: Value =
-        serde_saphyr::from_str(&std::fs::read_to_string(crate::fixture::root().join("config/rbac/role.yaml")).unwrap())
-            .unwrap();
+    let text = std::fs::read_to_string(crate::fixture::root().join("config/rbac/role.yaml")).unwrap();
+    let mut role: Value = serde_saphyr::from_multiple(&text).unwrap().remove(0);
     for rule in role["rules"].as_array_mut().unwrap() {
         if rule["resources"] == json!(["kubedeschedulers"]) {
             rule["verbs"] = json!(["get", "list", "watch"]);

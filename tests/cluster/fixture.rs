@@ -39,6 +39,8 @@ pub struct Setup {
     pub rights: bool,
     /// How much faster than the real controllers machines are updated.
     pub speed: f64,
+    /// The profile that the test is about.
+    pub profile: &'static str,
 }
 
 impl Default for Setup {
@@ -54,6 +56,7 @@ impl Default for Setup {
             descheduler_namespace: true,
             rights: true,
             speed: 25.0,
+            profile: PROFILE,
         }
     }
 }
@@ -104,6 +107,7 @@ pub struct Fixture {
     pub plane: Lease,
     /// As in [`Settings`].
     pub patience: Duration,
+    profile: &'static str,
     began: Mark,
 }
 
@@ -137,7 +141,15 @@ impl Fixture {
             simulator = Some(Simulator::start(admin.clone(), settings));
         }
         let began = plane.audit().mark();
-        let fixture = Self { operator: None, simulator, admin, plane, patience: Duration::from_secs(600), began };
+        let fixture = Self {
+            operator: None,
+            simulator,
+            admin,
+            plane,
+            patience: Duration::from_secs(600),
+            profile: setup.profile,
+            began,
+        };
         for object in setup.hyper_converged.into_iter().chain(setup.descheduler) {
             fixture.create(&object, "kubectl-create").await;
         }
@@ -154,6 +166,13 @@ impl Fixture {
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "virt-advisor"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "virt-advisor-operator-manager-role"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
+        });
+        controlplane::apply_yaml(&self.admin, &binding.to_string(), "test").await.expect("the role is bound");
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": "virt-advisor", "namespace": "openshift-cnv"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "virt-advisor-operator-manager-role"},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
         });
         controlplane::apply_yaml(&self.admin, &binding.to_string(), "test").await.expect("the role is bound");
@@ -253,13 +272,13 @@ impl Fixture {
     pub async fn patch(&self, spec: Value) {
         let params = PatchParams { field_manager: Some("kubectl-patch".to_owned()), ..PatchParams::default() };
         self.configs()
-            .patch(PROFILE, &params, &Patch::Merge(json!({"spec": spec})))
+            .patch(self.profile, &params, &Patch::Merge(json!({"spec": spec})))
             .await
             .expect("the edit is accepted");
     }
 
     pub async fn config(&self) -> VirtPlatformConfig {
-        self.configs().get(PROFILE).await.expect("the configuration exists")
+        self.configs().get(self.profile).await.expect("the configuration exists")
     }
 
     /// The status as soon as it fits; panics with the last one if it does not come.
@@ -267,7 +286,7 @@ impl Fixture {
         let until = Instant::now() + PATIENCE;
         let mut last = None;
         while Instant::now() < until {
-            last = self.configs().get_opt(PROFILE).await.ok().flatten();
+            last = self.configs().get_opt(self.profile).await.ok().flatten();
             let generation = last.as_ref().and_then(|config| config.metadata.generation);
             if let Some(status) = last.as_ref().and_then(|config| config.status.as_ref())
                 && status.observed_generation == generation

@@ -6,6 +6,7 @@ mod approval;
 mod bad_input;
 mod cli;
 mod crash;
+mod density;
 mod drift;
 mod execution;
 mod failures;

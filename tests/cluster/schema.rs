@@ -15,6 +15,8 @@ use crate::fixture::{PROFILE, our_crd, root};
 use crate::stage::Stage;
 use crate::stage::profile::{NAME, PROFILES, item};
 
+const DENSITY: &str = "virt-higher-density";
+
 fn api(client: &Client) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk("advisor.kubevirt.io", "v1alpha1", "VirtPlatformConfig");
     Api::all_with(client.clone(), &ApiResource::from_gvk(&kind))
@@ -43,6 +45,7 @@ async fn rules_accept_and_refuse_and_say_what_to_do() {
     let client = plane.admin();
     install_crds(&client, &[our_crd()]).await.unwrap();
     let load = |options: Value| json!({"profile": PROFILE, "options": {"loadAware": options}});
+    let dense = |options: Value| json!({"profile": DENSITY, "options": {"virtHigherDensity": options}});
     let accepted = [
         json!({"profile": PROFILE}),
         json!({"profile": PROFILE, "action": "Apply", "failurePolicy": "Continue", "waitTimeout": "1h30m", "bypassOptimisticLock": true}),
@@ -52,9 +55,22 @@ async fn rules_accept_and_refuse_and_say_what_to_do() {
         load(json!({"deschedulingIntervalSeconds": 60, "mode": "Predictive", "enablePSIMetrics": false})),
         load(json!({"deschedulingIntervalSeconds": 86400, "devDeviationThresholds": "AsymmetricHigh"})),
         load(json!({"evictionLimitTotal": 1000, "evictionLimitNode": 100})),
+        json!({"profile": DENSITY}),
+        dense(json!({})),
+        dense(json!({"memoryToRequestRatio": 100})),
+        dense(json!({"memoryToRequestRatio": 300})),
+        // Defect D72: swap is switched off without another word.
+        dense(json!({"enableSwap": false})),
+        dense(json!({"enableSwap": false, "memoryToRequestRatio": 120})),
+        dense(json!({"ksmConfiguration": {}})),
+        dense(json!({"ksmConfiguration": {"nodeLabelSelector": {}}})),
+        dense(
+            json!({"ksmConfiguration": {"enabled": true, "nodeLabelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}}),
+        ),
     ];
     for spec in accepted {
-        assert_eq!(refusal(&client, &config(PROFILE, spec.clone())).await, None, "{spec}");
+        let name = spec["profile"].as_str().unwrap();
+        assert_eq!(refusal(&client, &config(name, spec.clone())).await, None, "{spec}");
     }
     let refused = [
         (
@@ -76,11 +92,53 @@ async fn rules_accept_and_refuse_and_say_what_to_do() {
             vec!["spec.options", "only options.loadAware may be set"],
         ),
         (
-            // Pruned as unknown today, it leaves the member missing; with more profiles the rule names both.
             "options of another profile",
             PROFILE,
             json!({"profile": PROFILE, "options": {"virtHigherDensity": {"enableSwap": true}}}),
-            vec!["only options.loadAware may be set"],
+            vec![
+                "only options.loadAware may be set",
+                "options.virtHigherDensity belongs to profile virt-higher-density",
+            ],
+        ),
+        (
+            "options of two profiles",
+            DENSITY,
+            json!({"profile": DENSITY, "options": {"virtHigherDensity": {}, "loadAware": {}}}),
+            vec!["only options.virtHigherDensity may be set"],
+        ),
+        (
+            "a ratio that needs swap",
+            DENSITY,
+            dense(json!({"enableSwap": false, "memoryToRequestRatio": 150})),
+            vec!["memoryToRequestRatio > 120 requires enableSwap=true"],
+        ),
+        (
+            "a ratio below the range",
+            DENSITY,
+            dense(json!({"memoryToRequestRatio": 50})),
+            vec!["greater than or equal to 100"],
+        ),
+        ("a ratio of zero", DENSITY, dense(json!({"memoryToRequestRatio": 0})), vec!["greater than or equal to 100"]),
+        (
+            "a ratio above the range",
+            DENSITY,
+            dense(json!({"memoryToRequestRatio": 301})),
+            vec!["less than or equal to 300"],
+        ),
+        ("a ratio as text", DENSITY, dense(json!({"memoryToRequestRatio": "150"})), vec!["must be of type integer"]),
+        (
+            "an operator that no selector has",
+            DENSITY,
+            dense(
+                json!({"ksmConfiguration": {"nodeLabelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}}),
+            ),
+            vec!["Unsupported value: \"Near\"", "DoesNotExist"],
+        ),
+        (
+            "an expression without a key",
+            DENSITY,
+            dense(json!({"ksmConfiguration": {"nodeLabelSelector": {"matchExpressions": [{"operator": "Exists"}]}}})),
+            vec!["key: Required value"],
         ),
         (
             "interval below the range",

@@ -156,6 +156,28 @@ async fn a_crd_that_is_not_established_is_waited_for() {
     stage.finish(running).await;
 }
 
+/// C2: discovery does not know of a kind for longer than usual: it is asked again, without any other event.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c2_discovery_that_lags_for_seconds_is_asked_again() {
+    let stage = Stage::set().await;
+    let lagging = Arc::new(AtomicBool::new(true));
+    let lags = lagging.clone();
+    let rule: controlplane::faults::Rule = Arc::new(move |request| {
+        let discovery = request.uri().path() == "/apis/example.dev/v1";
+        (discovery && lags.load(Ordering::SeqCst)).then(|| (404, json!("404 page not found")))
+    });
+    let running = Stage::run(controlplane::faults::ruled(stage.client(), rule));
+    stage.configure(WITH_GADGETS, "DryRun", &[item("x", 0, json!({"size": 1}))]).await;
+    stage.wait_for(WITH_GADGETS, "nothing yet", Phase::PrerequisiteFailed).await;
+    stage.install("Gadget").await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(stage.status(WITH_GADGETS).await.phase, Some(Phase::PrerequisiteFailed));
+    lagging.store(false, Ordering::SeqCst);
+    stage.wait_for(WITH_GADGETS, "a plan", Phase::ReviewRequired).await;
+    stage.rest().await;
+    stage.finish(running).await;
+}
+
 /// Objects that the server can't convert can be neither listed nor read: that is said, nothing is taken for absent, and it
 /// is over when they can.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

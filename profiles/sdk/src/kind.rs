@@ -43,6 +43,9 @@ pub struct Declared {
     pub access: Access,
     /// The only object that is read or written, if there is only one; RBAC is then limited to that name.
     pub name: Option<&'static str>,
+    /// The only namespace in which it is, for kinds that are too sensitive or too many to be watched everywhere: watch and
+    /// RBAC are then limited to it. `None` for kinds that have no namespace, and where it is not known beforehand.
+    pub namespace: Option<&'static str>,
 }
 
 /// Something that must exist before a plan can be made.

@@ -1,5 +1,7 @@
 //! Objects from templates: Handlebars in strict mode, then YAML.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use handlebars::{Context, Handlebars, Helper, HelperResult, Output, RenderContext};
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +11,8 @@ use crate::DraftError;
 /// Renders the YAML template `text`, named `template` in errors, with `data`.
 ///
 /// A variable that `data` lacks is an error, never an empty text. `{{json value}}` writes any value as JSON, which is
-/// YAML too: use it for every text, list or map, so that no value can break out of its place.
+/// YAML too: use it for every text, list or map, so that no value can break out of its place. `{{data_url text}}` writes a
+/// text as the data URL that files of a MachineConfig have.
 ///
 /// # Errors
 ///
@@ -19,6 +22,7 @@ pub fn render(template: &'static str, text: &str, data: &impl Serialize) -> Resu
     handlebars.set_strict_mode(true);
     handlebars.register_escape_fn(handlebars::no_escape);
     handlebars.register_helper("json", Box::new(write_json));
+    handlebars.register_helper("data_url", Box::new(write_data_url));
     let yaml = handlebars
         .render_template(text, data)
         .map_err(|error| DraftError::Template { template, problem: error.to_string() })?;
@@ -37,6 +41,18 @@ fn write_json(
     Ok(())
 }
 
+fn write_data_url(
+    helper: &Helper<'_>,
+    _: &Handlebars<'_>,
+    _: &Context,
+    _: &mut RenderContext<'_, '_>,
+    out: &mut dyn Output,
+) -> HelperResult {
+    let text = helper.param(0).and_then(|param| param.value().as_str()).unwrap_or_default();
+    write!(out, "data:text/plain;charset=utf-8;base64,{}", BASE64_STANDARD.encode(text))?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +63,12 @@ mod tests {
         let nasty = "x\"\nkind: Secret # {{a}}";
         let object = render("t.yaml", "spec:\n  name: {{json name}}\n", &json!({"name": nasty})).unwrap();
         assert_eq!(object, json!({"spec": {"name": nasty}}));
+    }
+
+    #[test]
+    fn a_file_is_a_data_url() {
+        let object = render("t.yaml", "source: {{data_url file}}\n", &json!({"file": "a: b\n"})).unwrap();
+        assert_eq!(object, json!({"source": "data:text/plain;charset=utf-8;base64,YTogYgo="}));
     }
 
     #[test]

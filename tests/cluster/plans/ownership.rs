@@ -332,7 +332,7 @@ async fn what_a_profile_never_creates_it_never_deletes() {
     let ours = widget(json!({"size": 1}));
     world.apply(&ours, &manager(PROFILE)).await;
     let kind = Kind { group: "example.dev", versions: &["v1"], kind: "Widget", plural: "widgets" };
-    let kinds = [Declared { kind, access: Access::Update, name: None }];
+    let kinds = [Declared { kind, access: Access::Update, name: None, namespace: None }];
     let drafts = [removal("w")];
     let unheard = |_, _| {};
     let task = Task { profile: PROFILE, kinds: &kinds, drafts: &drafts, remembered: &[], claims: &[], exact: true };

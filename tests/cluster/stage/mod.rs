@@ -47,6 +47,7 @@ impl Stage {
         stage.install("Widget").await;
         let crd = virt_advisor::api::crd_yaml(PROFILES).unwrap();
         controlplane::apply_yaml(&stage.admin, &crd, "test").await.unwrap();
+        fixture::create_namespace(&stage.admin, "openshift-cnv").await;
         let role = std::fs::read_to_string(root().join("config/rbac/role.yaml")).unwrap();
         controlplane::apply_yaml(&stage.admin, &role, "test").await.unwrap();
         let verbs = ["get", "list", "watch", "create", "patch", "delete"];

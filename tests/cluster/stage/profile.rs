@@ -21,20 +21,20 @@ pub const WITH_GADGETS: &str = "gadgets";
 
 static FIRST: Free = Free {
     about: about(NAME, "first"),
-    kinds: &[Declared { kind: WIDGET, access: Access::Write, name: None }],
+    kinds: &[Declared { kind: WIDGET, access: Access::Write, name: None, namespace: None }],
     needs: &[WIDGET],
 };
 static SECOND: Free = Free {
     about: about(OTHER, "second"),
-    kinds: &[Declared { kind: WIDGET, access: Access::Write, name: None }],
+    kinds: &[Declared { kind: WIDGET, access: Access::Write, name: None, namespace: None }],
     needs: &[WIDGET],
 };
 static GADGETS: Free = Free {
     about: about(WITH_GADGETS, "gadgets"),
     kinds: &[
-        Declared { kind: WIDGET, access: Access::Write, name: None },
-        Declared { kind: GADGET, access: Access::Write, name: None },
-        Declared { kind: NAMESPACE, access: Access::Write, name: None },
+        Declared { kind: WIDGET, access: Access::Write, name: None, namespace: None },
+        Declared { kind: GADGET, access: Access::Write, name: None, namespace: None },
+        Declared { kind: NAMESPACE, access: Access::Write, name: None, namespace: None },
     ],
     needs: &[GADGET],
 };

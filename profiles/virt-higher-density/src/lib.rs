@@ -1,0 +1,154 @@
+//! virt-higher-density: more virtual machines for the same memory.
+//!
+//! Two objects: a MachineConfig that lets the workers swap, and the HyperConverged object, which gives guests more memory
+//! than is requested for them and lets the kernel share equal pages. The second follows one wave later: nothing is
+//! overcommitted before there is swap to fall back on.
+
+mod options;
+
+use profile_sdk::{
+    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner, Prerequisite,
+    Profile, Read, parse_options, render,
+};
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use options::HigherDensity;
+
+/// The profile, for the registry.
+pub const PROFILE: &dyn Profile = &VirtHigherDensity;
+
+static ABOUT: About = About {
+    name: "virt-higher-density",
+    options_key: "virtHigherDensity",
+    description: "Raises the density of virtual machines with swap, kernel samepage merging and memory overcommitment",
+    category: "density",
+    impact_summary: "Worker machines reboot one by one to use the partition labelled CNV_SWAP as swap; then guests that start see more memory than is requested for them",
+    impact: Impact::High,
+    advertised: true,
+};
+
+const MACHINE_CONFIG: Kind = Kind {
+    group: "machineconfiguration.openshift.io",
+    versions: &["v1"],
+    kind: "MachineConfig",
+    plural: "machineconfigs",
+};
+/// v1 groups the fields of v1beta1 differently; the one that is served is written.
+const HYPER_CONVERGED: Kind =
+    Kind { group: "hco.kubevirt.io", versions: &["v1", "v1beta1"], kind: "HyperConverged", plural: "hyperconvergeds" };
+
+const HYPER_CONVERGED_NAMESPACE: &str = "openshift-cnv";
+const HYPER_CONVERGED_NAME: &str = "kubevirt-hyperconverged";
+
+static KINDS: &[Declared] = &[
+    Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some("90-worker-kubelet-swap"), namespace: None },
+    Declared { kind: HYPER_CONVERGED, access: Access::Update, name: Some(HYPER_CONVERGED_NAME), namespace: None },
+];
+
+struct VirtHigherDensity;
+
+impl Profile for VirtHigherDensity {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn options_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<HigherDensity>()
+    }
+
+    fn kinds(&self) -> &'static [Declared] {
+        KINDS
+    }
+
+    fn configure(&self, options: Option<&Value>) -> Result<Box<dyn Planner>, OptionsError> {
+        let options = parse_options::<HigherDensity>(ABOUT.options_key, options)?;
+        match options.problem() {
+            Some(problem) => Err(OptionsError { key: ABOUT.options_key, problem }),
+            None => Ok(Box::new(options)),
+        }
+    }
+}
+
+fn hyper_converged() -> Read {
+    Read {
+        kind: HYPER_CONVERGED,
+        namespace: Some(HYPER_CONVERGED_NAMESPACE.to_owned()),
+        name: HYPER_CONVERGED_NAME.to_owned(),
+    }
+}
+
+impl Planner for HigherDensity {
+    fn prerequisites(&self) -> Vec<Prerequisite> {
+        let mut needed = Vec::new();
+        if self.enable_swap {
+            needed.push(Prerequisite {
+                kind: MACHINE_CONFIG,
+                object: None,
+                hint: "swap is switched on through the Machine Config Operator of OpenShift; where there is none, as with hosted \
+                       control planes, set options.virtHigherDensity.enableSwap to false and memoryToRequestRatio to 120 or less",
+            });
+        }
+        needed.push(Prerequisite {
+            kind: HYPER_CONVERGED,
+            object: Some((Some(HYPER_CONVERGED_NAMESPACE.to_owned()), HYPER_CONVERGED_NAME.to_owned())),
+            hint: "install OpenShift Virtualization and create its HyperConverged object",
+        });
+        needed
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![hyper_converged()]
+    }
+
+    fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
+        let mut drafts = Vec::new();
+        if self.enable_swap {
+            drafts.push(self.swap()?);
+        }
+        drafts.push(self.density(inputs)?);
+        Ok(drafts)
+    }
+}
+
+impl HigherDensity {
+    fn swap(&self) -> Result<Draft, DraftError> {
+        let data = json!({
+            "script": include_str!("../templates/find-swap-partition.sh"),
+            "kubelet": include_str!("../templates/90-swap.conf"),
+            "swap_unit": include_str!("../templates/swap-provision.service"),
+            "slice_unit": include_str!("../templates/cgroup-system-slice-config.service"),
+        });
+        let object = render("machine-config.yaml", include_str!("../templates/machine-config.yaml.hbs"), &data)?;
+        let reason = "lets virtual machines on the workers use the partition labelled CNV_SWAP as swap";
+        let note = "each worker needs a partition labelled CNV_SWAP that is formatted as swap (mkswap); a machine without one \
+                    goes on without swap, and the log of its swap-provision.service says so";
+        Ok(Draft { notes: vec![note.to_owned()], ..Draft::new("enable-kubelet-swap", Body::Ensure(object), reason) })
+    }
+
+    fn density(&self, inputs: &Inputs) -> Result<Draft, DraftError> {
+        let ksm = self.ksm();
+        let data = json!({"ratio": self.ratio(), "ksm": ksm.is_some(), "selector": ksm});
+        let (object, parent) = match inputs.version(&hyper_converged())?.as_str() {
+            "v1beta1" => {
+                let template = include_str!("../templates/hyper-converged-v1beta1.yaml.hbs");
+                (render("hyper-converged-v1beta1.yaml", template, &data)?, "/spec")
+            }
+            _ => {
+                let template = include_str!("../templates/hyper-converged-v1.yaml.hbs");
+                (render("hyper-converged-v1.yaml", template, &data)?, "/spec/virtualization")
+            }
+        };
+        // What somebody else has switched on is theirs to switch off; the plan says who.
+        let unwanted = match ksm {
+            Some(_) => Vec::new(),
+            None => vec![format!("{parent}/ksmConfiguration/nodeLabelSelector")],
+        };
+        let reason = "gives guests more memory than is requested for them, and shares equal pages of memory";
+        let draft = Draft::new("configure-higher-density", Body::Ensure(object), reason);
+        Ok(Draft { impact: Impact::Medium, wave: 1, unwanted, ..draft })
+    }
+}
+
+#[cfg(test)]
+mod tests;

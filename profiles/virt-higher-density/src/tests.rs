@@ -1,0 +1,123 @@
+//! The profile on data alone: what it drafts from which options and inputs.
+
+use super::*;
+
+fn planner(options: &Value) -> Box<dyn Planner> {
+    PROFILE.configure(Some(options)).expect("valid options")
+}
+
+fn drafts(options: &Value, version: &str) -> Vec<Draft> {
+    let hco = json!({"apiVersion": format!("hco.kubevirt.io/{version}"), "spec": {}});
+    let inputs = Inputs::new([(hyper_converged(), Some(hco))]);
+    planner(options).draft(&inputs).expect("drafts")
+}
+
+fn object(draft: &Draft) -> &Value {
+    match &draft.body {
+        Body::Ensure(object) => object,
+        other @ (Body::Remove(_) | Body::Blocked { .. }) => panic!("{other:?}"),
+    }
+}
+
+fn spec(options: &Value, version: &str) -> Value {
+    object(drafts(options, version).last().expect("a draft"))["spec"].clone()
+}
+
+#[test]
+fn swap_comes_one_wave_before_memory_is_overcommitted() {
+    let drafts = drafts(&json!({}), "v1beta1");
+    let waves: Vec<_> = drafts.iter().map(|draft| (draft.name.as_str(), draft.wave)).collect();
+    assert_eq!(waves, [("enable-kubelet-swap", 0), ("configure-higher-density", 1)]);
+    insta::assert_yaml_snapshot!(drafts.iter().map(object).collect::<Vec<_>>());
+}
+
+/// Defect D73: a machine without the partition, or with swap on already, starts all the same; nothing marks it as done for good.
+#[test]
+fn d73_a_machine_without_the_partition_starts_all_the_same() {
+    let files = ["swap-provision.service", "cgroup-system-slice-config.service"];
+    let units = object(&drafts(&json!({}), "v1")[0])["spec"]["config"]["systemd"]["units"].clone();
+    for (unit, file) in units.as_array().unwrap().iter().zip(files) {
+        assert_eq!(unit["name"], file);
+        let text = unit["contents"].as_str().unwrap();
+        assert!(!text.contains("RequiredBy") && text.contains("WantedBy=kubelet-dependencies.target"), "{text}");
+        assert!(!text.contains("ConditionPathExists"), "{text}");
+    }
+    let script = include_str!("../templates/find-swap-partition.sh");
+    assert_eq!(script.matches("exit 0").count(), 2);
+    assert!(!script.contains("exit 1") && script.contains("readlink"));
+}
+
+#[test]
+fn both_shapes_of_hyper_converged_say_the_same() {
+    for options in [
+        json!({}),
+        json!({"memoryToRequestRatio": 200, "ksmConfiguration": {"nodeLabelSelector": {"matchLabels": {"ksm": "yes"}}}}),
+        json!({"ksmConfiguration": {"enabled": false}}),
+    ] {
+        assert_eq!(spec(&options, "v1")["virtualization"], spec(&options, "v1beta1"), "{options}");
+    }
+}
+
+/// What is absent, empty and present means different things, and all of it reaches the target as it was given.
+#[test]
+fn ksm_runs_where_the_options_say() {
+    let expressions = json!({"matchExpressions": [
+        {"key": "zone", "operator": "In", "values": ["a", "b"]}, {"key": "gpu", "operator": "DoesNotExist"}]});
+    for (ksm, selector) in [
+        (None, Some(json!({}))),
+        (Some(json!({})), Some(json!({}))),
+        (Some(json!({"enabled": true})), Some(json!({}))),
+        (Some(json!({"nodeLabelSelector": {}})), Some(json!({}))),
+        (Some(json!({"nodeLabelSelector": {"matchLabels": {"a": "b"}}})), Some(json!({"matchLabels": {"a": "b"}}))),
+        (Some(json!({"nodeLabelSelector": expressions})), Some(expressions.clone())),
+        (Some(json!({"enabled": false})), None),
+        (Some(json!({"enabled": false, "nodeLabelSelector": {"matchLabels": {"a": "b"}}})), None),
+    ] {
+        let options = ksm.clone().map_or_else(|| json!({}), |ksm| json!({"ksmConfiguration": ksm}));
+        let found = spec(&options, "v1beta1").pointer("/ksmConfiguration/nodeLabelSelector").cloned();
+        assert_eq!(found, selector, "{options}");
+    }
+    let off = json!({"ksmConfiguration": {"enabled": false}});
+    assert_eq!(drafts(&off, "v1beta1")[1].unwanted, ["/spec/ksmConfiguration/nodeLabelSelector"]);
+    assert_eq!(drafts(&off, "v1")[1].unwanted, ["/spec/virtualization/ksmConfiguration/nodeLabelSelector"]);
+}
+
+/// Defect D72: swap can be switched off without another word, and nothing is overcommitted then.
+#[test]
+fn d72_the_ratio_follows_swap_unless_it_is_given() {
+    for (options, ratio) in [
+        (json!({}), 150),
+        (json!({"enableSwap": false}), 100),
+        (json!({"enableSwap": false, "memoryToRequestRatio": 120}), 120),
+        (json!({"memoryToRequestRatio": 300}), 300),
+        (json!({"memoryToRequestRatio": 100}), 100),
+    ] {
+        let path = "/higherWorkloadDensity/memoryOvercommitPercentage";
+        assert_eq!(spec(&options, "v1beta1").pointer(path), Some(&json!(ratio)), "{options}");
+    }
+    assert_eq!(drafts(&json!({"enableSwap": false}), "v1").len(), 1);
+    let needs = |options: &Value| {
+        planner(options).prerequisites().into_iter().map(|needed| needed.kind.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(needs(&json!({})), ["MachineConfig", "HyperConverged"]);
+    assert_eq!(needs(&json!({"enableSwap": false})), ["HyperConverged"]);
+}
+
+#[test]
+fn options_that_do_not_fit_name_the_option_and_what_to_do() {
+    let expression = |operator: &str, values: Value| json!({"ksmConfiguration": {"nodeLabelSelector": {"matchExpressions": [{"key": "zone", "operator": operator, "values": values}]}}});
+    for (options, says) in [
+        (
+            json!({"enableSwap": false, "memoryToRequestRatio": 150}),
+            "memoryToRequestRatio > 120 requires enableSwap=true",
+        ),
+        (expression("In", json!([])), "In of label zone needs one or more values"),
+        (expression("Exists", json!(["a"])), "Exists of label zone needs no values"),
+        (expression("Near", json!(["a"])), "Near"),
+        (json!({"memoryToRequestRatio": "150"}), "150"),
+        (json!({"ksmConfiguration": "all"}), "all"),
+    ] {
+        let error = PROFILE.configure(Some(&options)).err().expect("refused").to_string();
+        assert!(error.contains("spec.options.virtHigherDensity") && error.contains(says), "{options}: {error}");
+    }
+}
