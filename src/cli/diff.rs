@@ -7,18 +7,13 @@ use std::process::ExitCode;
 use clap::Args;
 use profile_sdk::Remembered;
 
-use crate::api::Operation;
+use super::printed::{self, DIFFERENT, FAILED, SAME};
 use crate::cluster::{self, Cluster};
 use crate::engine::{Drafting, Engine, Task};
 use crate::plan::claim::Claim;
-use crate::plan::{Basis, Plan, prune, summary};
+use crate::plan::{Basis, Plan, prune};
 use crate::registry;
 use crate::rollout::{MachineConfigPools, Rollouts};
-
-/// As `kubectl diff`: no differences, some, and no answer.
-const SAME: u8 = 0;
-const DIFFERENT: u8 = 1;
-const FAILED: u8 = 2;
 
 /// Print what a configuration would change, uncut, as unified diffs, with the digest of the plan. Writes nothing.
 ///
@@ -54,10 +49,7 @@ pub(super) fn run(flags: DiffFlags, print: impl FnOnce(&str) -> Result<(), Strin
 
 /// The plan of that configuration, made now, and the digest of the published one.
 async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), String> {
-    let profile = registry::find(registry::PROFILES, name).ok_or_else(|| {
-        let known: Vec<_> = registry::PROFILES.iter().map(|profile| profile.about().name).collect();
-        format!("there is no profile {name}; this version has {}", known.join(", "))
-    })?;
+    let profile = registry::known(name)?;
     let config =
         cluster.config(name).await.map_err(|error| format!("reading VirtPlatformConfig {name} failed: {error}"))?;
     let config =
@@ -102,27 +94,7 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
 
 /// Diffs with comments between them, which `patch` skips.
 fn text(plan: &Plan, published: Option<&str>) -> String {
-    let mut text = format!("# {}\n", summary::in_figures(plan));
-    for item in &plan.items {
-        // Writing to a text can't fail.
-        let _ = writeln!(
-            text,
-            "#\n# {}: {:?} {}, wave {}, impact {:?}",
-            item.name, item.operation, item.target, item.wave, item.severity
-        );
-        for line in item.message.lines() {
-            let _ = writeln!(text, "# {line}");
-        }
-        for conflict in &item.conflicts {
-            let _ = writeln!(text, "# takes {} over from {}", conflict.path, conflict.manager);
-        }
-        for lost in &item.lost {
-            let _ = writeln!(text, "# loses {lost}");
-        }
-        if item.operation != Operation::NoChange {
-            text.push_str(&item.diff);
-        }
-    }
+    let mut text = printed::live(plan);
     let shown = match published {
         Some(hash) if hash == plan.digest => "the status shows this plan",
         Some(_) => "the status shows another plan",

@@ -2,7 +2,9 @@
 
 mod diff;
 mod flags;
+mod printed;
 mod rbac;
+mod render;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -32,6 +34,7 @@ enum Command {
     /// Run the operator until it is told to stop (SIGTERM or Ctrl-C).
     Run(Box<RunFlags>),
     Diff(diff::DiffFlags),
+    Render(render::RenderFlags),
     /// Print the CustomResourceDefinition, with the options of every profile.
     Crd,
     /// Print the ClusterRole that the operator needs, from what core and profiles declare.
@@ -48,6 +51,7 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(flags) => run(*flags).map(done).map_err(failed),
         Command::Diff(flags) => diff::run(flags, print),
+        Command::Render(flags) => render::run(flags, print),
         Command::Crd => {
             let yaml = api::crd_yaml(registry::PROFILES).map_err(|error| error.to_string());
             yaml.and_then(|yaml| print(&yaml)).map(done).map_err(failed)

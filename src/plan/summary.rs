@@ -109,6 +109,17 @@ pub(super) fn of_execution(items: &[Item]) -> String {
 #[must_use]
 pub fn in_figures(plan: &Plan) -> String {
     let figures = figures(plan);
+    let reboots = match figures.machines_to_reboot {
+        0 => "no machine reboots".to_owned(),
+        n => format!("{n} machines reboot (pool {})", figures.pools.join(", ")),
+    };
+    format!("{}; {reboots}.{}", in_counts(plan), taken(plan))
+}
+
+/// How many items of each operation there are.
+#[must_use]
+pub fn in_counts(plan: &Plan) -> String {
+    let figures = figures(plan);
     let counts = [
         (figures.create, "to create"),
         (figures.update, "to change"),
@@ -118,11 +129,7 @@ pub fn in_figures(plan: &Plan) -> String {
         (figures.no_change, "as wanted"),
     ];
     let counts: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    let reboots = match figures.machines_to_reboot {
-        0 => "no machine reboots".to_owned(),
-        n => format!("{n} machines reboot (pool {})", figures.pools.join(", ")),
-    };
-    format!("{}; {reboots}.{}", counts.join(", "), taken(plan))
+    counts.join(", ")
 }
 
 /// What the plan takes from others. Where the list of items is too long to show it, this still does.

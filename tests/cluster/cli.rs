@@ -116,6 +116,64 @@ fn a_cluster_that_does_not_answer_and_one_without_the_crd_are_told_apart() {
 }
 
 /// `virt-advisor diff`: the plan that the status shows, uncut, with the exit codes of `kubectl diff`.
+/// From files alone, with the exit codes of `kubectl diff`, and without a word of what only a server knows.
+#[test]
+fn render_plans_from_files_alone() {
+    let folder = tempfile_folder().join("objects");
+    std::fs::create_dir_all(&folder).unwrap();
+    let crds = root().join("crds/third-party");
+    let sample = root().join("samples/virt-higher-density-options.yaml");
+    let render = |arguments: &[&str]| {
+        let output = run(&[&["render"], arguments].concat(), "");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let density =
+        ["--profile", "virt-higher-density", "--crds", crds.to_str().unwrap(), "--objects", folder.to_str().unwrap()];
+    let (code, text, problem) = render(&density);
+    assert_eq!((code, text.as_str()), (Some(2), ""), "{problem}");
+    assert!(problem.contains("HyperConverged kubevirt-hyperconverged is not among the objects: install"), "{problem}");
+
+    let mut hco = crate::fixture::hyper_converged(
+        "v1beta1",
+        json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 120}}),
+    );
+    let write = |object: &serde_json::Value| {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [object]});
+        std::fs::write(folder.join("hco.yaml"), serde_saphyr::to_string(&list).unwrap()).unwrap();
+    };
+    write(&hco);
+    let (code, text, _) = render(&[&density[..], &["--options", sample.to_str().unwrap()]].concat());
+    assert_eq!(code, Some(1), "{text}");
+    for line in [
+        "1 to create, 1 to change; which machines reboot can't be told",
+        "-    memoryOvercommitPercentage: 120",
+        "+    memoryOvercommitPercentage: 200",
+        "impact High if machines take it in",
+        "This approves nothing.",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    hco["spec"] = json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 100}, "ksmConfiguration": {"nodeLabelSelector": {}}});
+    write(&hco);
+    let options = folder.join("../options.yaml");
+    std::fs::write(&options, "enableSwap: false\n").unwrap();
+    let (code, text, _) = render(&[&density[..], &["--options", options.to_str().unwrap()]].concat());
+    assert_eq!(code, Some(0), "{text}");
+
+    std::fs::write(&options, "enableSwap: [\n").unwrap();
+    for (arguments, says) in [
+        (vec!["--options", options.to_str().unwrap()], "options.yaml can't be read"),
+        (vec!["--options", "no-such-file"], "no-such-file can't be read"),
+    ] {
+        let (code, _, problem) = render(&[&density[..], &arguments].concat());
+        assert_eq!(code, Some(2));
+        assert!(problem.contains(says), "{problem}");
+    }
+    let (code, _, problem) = render(&["--profile", "fast"]);
+    assert!(code == Some(2) && problem.contains("there is no profile fast"), "{problem}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn diff_prints_the_plan_of_the_live_cluster_and_exits_as_kubectl_diff() {
     let live = descheduler(json!({"profiles": ["AffinityAndTaints"], "deschedulingIntervalSeconds": 3600}));

@@ -1,0 +1,56 @@
+//! A plan as text: diffs, with comments between them that `patch` skips. What `diff` and `render` have in common.
+
+use std::fmt::Write as _;
+
+use crate::api::Operation;
+use crate::plan::item::PlanItem;
+use crate::plan::{Plan, summary};
+
+/// As `kubectl diff`: no differences, some, and no answer.
+pub(super) const SAME: u8 = 0;
+pub(super) const DIFFERENT: u8 = 1;
+pub(super) const FAILED: u8 = 2;
+
+/// The summary, and every item with its diff.
+pub(super) fn live(plan: &Plan) -> String {
+    items(plan, &summary::in_figures(plan), |item| format!("{:?}", item.severity))
+}
+
+/// The same of a plan that was made without a cluster: which machines reboot is not known, and so is the impact of
+/// items that are `followed` by machines.
+pub(super) fn approximate(plan: &Plan, followed: impl Fn(&PlanItem) -> bool) -> String {
+    let heading = format!("{}; which machines reboot can't be told from files.", summary::in_counts(plan));
+    items(plan, &heading, |item| match item.operation != Operation::NoChange && followed(item) {
+        true => "High if machines take it in".to_owned(),
+        false => format!("{:?}", item.severity),
+    })
+}
+
+fn items(plan: &Plan, heading: &str, impact: impl Fn(&PlanItem) -> String) -> String {
+    let mut text = format!("# {heading}\n");
+    for item in &plan.items {
+        // Writing to a text can't fail.
+        let _ = writeln!(
+            text,
+            "#\n# {}: {:?} {}, wave {}, impact {}",
+            item.name,
+            item.operation,
+            item.target,
+            item.wave,
+            impact(item)
+        );
+        for line in item.message.lines() {
+            let _ = writeln!(text, "# {line}");
+        }
+        for conflict in &item.conflicts {
+            let _ = writeln!(text, "# takes {} over from {}", conflict.path, conflict.manager);
+        }
+        for lost in &item.lost {
+            let _ = writeln!(text, "# loses {lost}");
+        }
+        if item.operation != Operation::NoChange {
+            text.push_str(&item.diff);
+        }
+    }
+    text
+}

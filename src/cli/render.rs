@@ -1,0 +1,166 @@
+//! `virt-advisor render`: what a profile would plan, from files alone, for the review of a change of its options or of the
+//! profile itself.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use profile_sdk::{Inputs, Planner, Prerequisite, Read};
+use serde_json::{Value, json};
+
+use super::printed::{self, DIFFERENT, FAILED, SAME};
+use crate::plan::{Basis, Plan, offline};
+use crate::registry;
+use crate::rollout::{MachineConfigPools, Rollouts};
+
+/// Print what a profile would change, from files instead of a cluster: a plan that is approximate and approves nothing.
+///
+/// Exit codes, as those of `kubectl diff`: 0 nothing differs, 1 something does, 2 the plan could not be made or is blocked.
+#[derive(Debug, Args)]
+pub(super) struct RenderFlags {
+    /// The profile.
+    #[arg(long, value_name = "NAME")]
+    profile: String,
+
+    /// A VirtPlatformConfig, or only its options (what stands below spec.options.KEY), as YAML. Without it: the defaults.
+    #[arg(long, value_name = "FILE")]
+    options: Option<PathBuf>,
+
+    /// A folder with the objects of a cluster as YAML, for example of `kubectl get --output=yaml`. Without it: an empty cluster.
+    #[arg(long, value_name = "DIR")]
+    objects: Option<PathBuf>,
+
+    /// A folder with the CRDs of a release as YAML. Without it: every kind that the profile names is taken for served.
+    #[arg(long, value_name = "DIR")]
+    crds: Option<PathBuf>,
+}
+
+/// Prints the plan through `print`.
+pub(super) fn run(
+    flags: RenderFlags,
+    print: impl FnOnce(&str) -> Result<(), String>,
+) -> Result<ExitCode, (u8, String)> {
+    let plan = plan(&flags).map_err(|problem| (FAILED, problem))?;
+    let pools = MachineConfigPools::default();
+    let mut text = printed::approximate(&plan, |item| pools.foresee(&item.target));
+    text.push_str("#\n# approximate, from files: what only an API server knows is left out. This approves nothing.\n");
+    print(&text).map_err(|problem| (FAILED, problem))?;
+    Ok(ExitCode::from(match (plan.blocked().next(), plan.is_satisfied()) {
+        (Some(_), _) => FAILED,
+        (None, true) => SAME,
+        (None, false) => DIFFERENT,
+    }))
+}
+
+fn plan(flags: &RenderFlags) -> Result<Plan, String> {
+    let profile = registry::known(&flags.profile)?;
+    let about = profile.about();
+    let own = match &flags.options {
+        Some(path) => Some(options(path, about.options_key)?),
+        None => None,
+    };
+    let planner = profile.configure(own.as_ref()).map_err(|error| error.to_string())?;
+    let crds = flags.crds.as_deref().map(objects).transpose()?;
+    let recorded = flags.objects.as_deref().map(objects).transpose()?.unwrap_or_default();
+    let known: Vec<Value> = recorded.iter().chain(crds.iter().flatten()).cloned().collect();
+    let missing: Vec<_> = planner
+        .prerequisites()
+        .into_iter()
+        .filter_map(|needed| {
+            missing(&needed, &recorded, crds.as_deref()).map(|what| format!("{what}: {}", needed.hint))
+        })
+        .collect();
+    if !missing.is_empty() {
+        return Err(missing.join("\n"));
+    }
+    let inputs = inputs(planner.as_ref(), &known);
+    let drafts = planner.draft(&inputs).map_err(|error| format!("the plan could not be made: {error}"))?;
+    let options = own.map(|own| json!({about.options_key: own}));
+    offline::plan(Basis { profile: about.name.to_owned(), options, inputs: Vec::new() }, &drafts, &recorded)
+}
+
+/// What the profile reads, as far as it is `known`.
+fn inputs(planner: &dyn Planner, known: &[Value]) -> Inputs {
+    Inputs::new(planner.reads().into_iter().map(|read| {
+        let found = known.iter().find(|object| is(object, &read)).cloned();
+        (read, found)
+    }))
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is(object: &Value, read: &Read) -> bool {
+    let (group, version) = text(object, "/apiVersion").rsplit_once('/').unwrap_or(("", text(object, "/apiVersion")));
+    group == read.kind.group
+        && read.kind.versions.contains(&version)
+        && text(object, "/kind") == read.kind.kind
+        && text(object, "/metadata/name") == read.name
+        && read.namespace.as_deref().is_none_or(|namespace| text(object, "/metadata/namespace") == namespace)
+}
+
+/// What is missing of a prerequisite, if it is.
+fn missing(needed: &Prerequisite, recorded: &[Value], crds: Option<&[Value]>) -> Option<String> {
+    let kind = needed.kind;
+    let defined = |crd: &Value| text(crd, "/metadata/name") == kind.crd_name();
+    if let Some(crds) = crds
+        && !kind.group.is_empty()
+        && !crds.iter().any(defined)
+    {
+        return Some(format!("{} (CRD {}) is not among the CRDs", kind.kind, kind.crd_name()));
+    }
+    let (namespace, name) = needed.object.clone()?;
+    let read = Read { kind, namespace, name };
+    let there = recorded.iter().any(|object| is(object, &read));
+    (!there).then(|| format!("{} {} is not among the objects", kind.kind, read.name))
+}
+
+/// The options of a file that holds them, or a whole configuration.
+fn options(path: &Path, key: &str) -> Result<Value, String> {
+    let [document] = &documents(path)?[..] else {
+        return Err(format!("{}: one document is expected", path.display()));
+    };
+    if document.get("kind").is_none() {
+        return Ok(document.clone());
+    }
+    Ok(document.pointer(&format!("/spec/options/{key}")).cloned().unwrap_or_else(|| json!({})))
+}
+
+/// All objects of the YAML files below `folder`, and what lists among them hold.
+fn objects(folder: &Path) -> Result<Vec<Value>, String> {
+    let unreadable = |path: &Path, error: &std::io::Error| format!("{} can't be read: {error}", path.display());
+    let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+    let mut paths = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| unreadable(folder, &error))?;
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            found.extend(objects(&path)?);
+        } else if path
+            .extension()
+            .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
+        {
+            for document in documents(&path)? {
+                match document.get("items").and_then(Value::as_array) {
+                    Some(items) => found.extend(items.iter().cloned()),
+                    None => found.push(document),
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn documents(path: &Path) -> Result<Vec<Value>, String> {
+    let unreadable = |problem: String| format!("{} can't be read: {problem}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    // No limits: these are the user's own files, and some definitions are larger than what a stranger may send.
+    let limits = serde_saphyr::options! { budget: None };
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple_with_options(&text, limits).map_err(|error| unreadable(error.to_string()))?;
+    Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+}

@@ -1,0 +1,273 @@
+//! What every registered profile keeps, whatever it does. A profile that is added to the registry is asked all of this
+//! without another line of test.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use profile_sdk::{Access, Body, Declared, Draft, Inputs, Planner, Profile, Read};
+use serde_json::{Map, Value, json};
+use virt_advisor::plan::check;
+use virt_advisor::registry::PROFILES;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The schema of the options as it is in the generated CRD.
+fn schema(profile: &dyn Profile) -> Value {
+    let crd = serde_json::to_value(virt_advisor::api::crd(PROFILES)).unwrap();
+    let options = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/options/properties";
+    crd.pointer(&format!("{options}/{}", profile.about().options_key)).unwrap().clone()
+}
+
+/// What a cluster holds on which nothing is set yet: the CRDs that the project brings.
+fn inputs(planner: &dyn Planner) -> Inputs {
+    Inputs::new(planner.reads().into_iter().map(|read| {
+        let object = match read.kind.kind {
+            "CustomResourceDefinition" => {
+                let plural = read.name.split('.').next().unwrap();
+                let path = root().join("crds/third-party").join(format!("{plural}.yaml"));
+                fs::read_to_string(path).ok().map(|text| serde_saphyr::from_str(&text).unwrap())
+            }
+            _ => None,
+        };
+        (read, object)
+    }))
+}
+
+fn drafts(profile: &dyn Profile, options: Option<&Value>) -> Vec<Draft> {
+    let planner = profile.configure(options).unwrap_or_else(|error| panic!("{options:?}: {error}"));
+    planner.draft(&inputs(planner.as_ref())).unwrap()
+}
+
+/// Values of `schema` that are as different as it allows, the least and the most of them.
+fn values(schema: &Value) -> Vec<Value> {
+    if let Some(values) = schema["enum"].as_array() {
+        return values.clone();
+    }
+    match schema["type"].as_str().unwrap_or_default() {
+        "boolean" => vec![json!(true), json!(false)],
+        #[expect(clippy::cast_possible_truncation, reason = "bounds of options are small whole numbers")]
+        "integer" => ["minimum", "maximum"].map(|bound| json!(schema[bound].as_f64().unwrap() as i64)).to_vec(),
+        "string" => vec![json!("one"), json!("another")],
+        "array" => values(&schema["items"]).into_iter().map(|value| json!([value])).collect(),
+        "object" => {
+            let mut all = vec![json!({})];
+            for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+                all.extend(values(inner).into_iter().map(|value| json!({name: value})));
+            }
+            if schema.get("additionalProperties").is_some() {
+                all.push(json!({"key": "value"}));
+            }
+            all
+        }
+        other => panic!("an option of type {other:?}"),
+    }
+}
+
+/// Every option with each of its values, alone.
+fn settings(profile: &dyn Profile) -> Vec<(String, Value)> {
+    let schema = schema(profile);
+    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+    let mut all = Vec::new();
+    for (name, inner) in properties {
+        all.extend(values(&inner).into_iter().map(|value| (name.clone(), json!({&name: value}))));
+    }
+    all
+}
+
+/// The settings that the profile takes: some are only valid together with others.
+fn valid_settings(profile: &dyn Profile) -> Vec<(String, Value)> {
+    let mut all = settings(profile);
+    all.retain(|(_, options)| profile.configure(Some(options)).is_ok());
+    all
+}
+
+fn declared(profile: &dyn Profile, api_version: &str, kind: &str) -> Vec<&'static Declared> {
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let fits = |declared: &&Declared| {
+        declared.kind.group == group && declared.kind.kind == kind && declared.kind.versions.contains(&version)
+    };
+    profile.kinds().iter().filter(fits).collect()
+}
+
+#[test]
+fn about_is_complete_and_nothing_is_there_twice() {
+    let (mut names, mut keys) = (BTreeSet::new(), BTreeSet::new());
+    for profile in PROFILES {
+        let about = profile.about();
+        assert!(names.insert(about.name) && keys.insert(about.options_key), "{} is there twice", about.name);
+        for (what, text) in [("description", about.description), ("impact summary", about.impact_summary)] {
+            assert!((10..=200).contains(&text.len()), "{}: {what} {text:?}", about.name);
+        }
+        let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        assert!(is_word(about.category) && is_word(about.name), "{}: {}", about.name, about.category);
+    }
+}
+
+#[test]
+fn drafts_are_complete_and_the_same_each_time() {
+    for profile in PROFILES {
+        let name = profile.about().name;
+        let all = valid_settings(*profile);
+        for options in std::iter::once(None).chain(all.iter().map(|(_, options)| Some(options))) {
+            let made = drafts(*profile, options);
+            assert!(!made.is_empty(), "{name} {options:?}: nothing is wanted");
+            assert_eq!(made, drafts(*profile, options), "{name} {options:?}");
+            assert_eq!(check::all(&made, &[]), Ok(()), "{name} {options:?}");
+            for draft in &made {
+                assert_eq!(check::one(draft, &made), None, "{name} {options:?}: {}", draft.name);
+                assert!(!draft.reason.is_empty(), "{name}: {} has no reason", draft.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_drafted_and_read_is_declared() {
+    for profile in PROFILES {
+        let name = profile.about().name;
+        for (_, options) in valid_settings(*profile) {
+            let planner = profile.configure(Some(&options)).unwrap();
+            for Read { kind, namespace, name: object } in planner.reads() {
+                let known = profile.kinds().iter().filter(|declared| declared.kind == kind);
+                let fits = |declared: &Declared| {
+                    declared.name.is_none_or(|only| only == object)
+                        && (declared.namespace.is_none() || declared.namespace == namespace.as_deref())
+                };
+                assert!(known.clone().any(fits), "{name} reads {} {object} and does not declare it", kind.kind);
+            }
+            for draft in drafts(*profile, Some(&options)) {
+                let Body::Ensure(object) = &draft.body else { continue };
+                let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+                let (api_version, kind) = (text("/apiVersion").unwrap(), text("/kind").unwrap());
+                let fits = |declared: &&Declared| {
+                    declared.access != Access::Read
+                        && declared.name.is_none_or(|only| text("/metadata/name") == Some(only))
+                        && declared.namespace.is_none_or(|only| text("/metadata/namespace") == Some(only))
+                };
+                let known = declared(*profile, api_version, kind);
+                assert!(known.iter().any(|declared| fits(declared)), "{name} writes {kind} and does not declare it");
+            }
+        }
+    }
+}
+
+#[test]
+fn prerequisites_say_what_to_do() {
+    for profile in PROFILES {
+        let name = profile.about().name;
+        for options in [None, Some(json!({}))] {
+            for needed in profile.configure(options.as_ref()).unwrap().prerequisites() {
+                assert!(needed.hint.len() > 10, "{name}: {} has no hint", needed.kind.kind);
+                let declared = profile.kinds().iter().any(|declared| declared.kind == needed.kind);
+                assert!(declared, "{name} needs {} and does not declare it", needed.kind.kind);
+            }
+        }
+    }
+}
+
+/// An option that changes nothing is worse than none.
+#[test]
+fn every_option_changes_what_is_drafted() {
+    for profile in PROFILES {
+        let name = profile.about().name;
+        let plain = drafts(*profile, None);
+        assert_eq!(drafts(*profile, Some(&json!({}))), plain, "{name}: empty options are other than none");
+        let all = valid_settings(*profile);
+        let options: BTreeSet<_> = settings(*profile).into_iter().map(|(option, _)| option).collect();
+        for option in options {
+            let works = |(_, options): &&(String, Value)| drafts(*profile, Some(options)) != plain;
+            let tried = all.iter().filter(|(tried, _)| *tried == option);
+            assert!(tried.clone().any(|setting| works(&setting)), "{name}: {option} changes nothing");
+        }
+    }
+}
+
+/// Defaults that the CRD fills in are those that the profile has without them.
+#[test]
+fn the_defaults_of_the_schema_are_those_of_the_profile() {
+    for profile in PROFILES {
+        let schema = schema(*profile);
+        let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+        let defaults: Map<_, _> = properties
+            .into_iter()
+            .filter_map(|(name, schema)| schema.get("default").map(|value| (name, value.clone())))
+            .collect();
+        assert_eq!(
+            drafts(*profile, Some(&Value::Object(defaults))),
+            drafts(*profile, None),
+            "{}",
+            profile.about().name
+        );
+    }
+}
+
+#[test]
+fn options_of_other_profiles_are_not_read() {
+    for profile in PROFILES {
+        let plain = drafts(*profile, None);
+        for other in PROFILES.iter().filter(|other| other.about().name != profile.about().name) {
+            for (_, options) in settings(*other) {
+                let wrapped = json!({other.about().options_key: options});
+                assert_eq!(drafts(*profile, Some(&wrapped)), plain, "{}: {wrapped}", profile.about().name);
+            }
+        }
+    }
+}
+
+/// The README tells administrators of every option and of every field that is written.
+#[test]
+fn the_readme_names_every_option_and_every_field() {
+    for profile in PROFILES {
+        let name = profile.about().name;
+        let readme = fs::read_to_string(root().join("profiles").join(name).join("README.md")).unwrap();
+        for heading in ["## What it changes", "## What it needs", "## How to undo it"] {
+            assert!(readme.contains(heading), "{name}: README.md lacks {heading:?}");
+        }
+        let mut options = Vec::new();
+        names(&schema(*profile), "", &mut options);
+        for option in options {
+            assert!(readme.contains(&format!("`{option}`")), "{name}: README.md does not tell of option {option}");
+        }
+        for (_, options) in valid_settings(*profile) {
+            for draft in drafts(*profile, Some(&options)) {
+                assert!(readme.contains(&format!("`{}`", draft.name)), "{name}: README.md lacks {}", draft.name);
+                let Body::Ensure(object) = &draft.body else { continue };
+                for group in ["spec", "data"] {
+                    let Some(fields) = object[group].as_object() else { continue };
+                    for path in leaves(fields) {
+                        let told = path.iter().any(|segment| readme.contains(segment.as_str()));
+                        assert!(told, "{name}: README.md does not tell of {group}.{}", path.join("."));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The options of a schema, with dots where they are inside of others; what is inside of a selector is Kubernetes' own.
+fn names(schema: &Value, prefix: &str, all: &mut Vec<String>) {
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{prefix}{name}");
+        if inner.get("x-kubernetes-map-type").is_none() {
+            names(inner, &format!("{path}."), all);
+        }
+        all.push(path);
+    }
+}
+
+/// Paths to everything in `fields` that is no map.
+fn leaves(fields: &Map<String, Value>) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for (name, value) in fields {
+        match value.as_object().filter(|inner| !inner.is_empty()) {
+            Some(inner) => all.extend(leaves(inner).into_iter().map(|path| [vec![name.clone()], path].concat())),
+            None => all.push(vec![name.clone()]),
+        }
+    }
+    all
+}
