@@ -57,6 +57,12 @@ generate: ## Write the generated files: the CRD and the role.
 	target/debug/virt-advisor crd > $(CRD).new && mv $(CRD).new $(CRD)
 	target/debug/virt-advisor rbac > $(ROLE).new && mv $(ROLE).new $(ROLE)
 
+.PHONY: new-profile
+new-profile: ## Make the crate of a new profile and register it. NAME=numa-placement names it.
+	@$(CARGO) run --quiet --package xtask -- new-profile "$(NAME)"
+	@$(CARGO) fmt --all
+	@$(MAKE) --no-print-directory generate
+
 .PHONY: check
 check: check-format check-lints check-docs check-generated check-dependencies ## Check format, lints, docs, generated files and licences.
 

@@ -150,7 +150,7 @@ fn what_is_drafted_and_read_is_declared() {
                         && declared.namespace.is_none_or(|only| text("/metadata/namespace") == Some(only))
                 };
                 let known = declared(*profile, api_version, kind);
-                assert!(known.iter().any(|declared| fits(declared)), "{name} writes {kind} and does not declare it");
+                assert!(known.iter().any(fits), "{name} writes {kind} and does not declare it");
             }
         }
     }

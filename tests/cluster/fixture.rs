@@ -107,7 +107,8 @@ pub struct Fixture {
     pub plane: Lease,
     /// As in [`Settings`].
     pub patience: Duration,
-    profile: &'static str,
+    /// The profile that the test is about.
+    pub profile: &'static str,
     began: Mark,
 }
 

@@ -1,11 +1,26 @@
-//! Golden plans: what the profile plans on the real CRDs of each release.
+//! Golden plans: what each profile plans on the real CRDs of each release, and the table of them in docs/profiles.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde_json::json;
-use virt_advisor::api::Phase;
+use serde_json::{Value, json};
+use virt_advisor::api::{Operation, Phase, VirtPlatformConfigStatus};
 
-use crate::fixture::{Fixture, Setup, hyper_converged, root};
+use crate::fixture::{Fixture, PROFILE, Setup, hyper_converged, root};
+
+/// OpenShift, HyperConverged, and the version of it that is served (of two, the one that can be had without the
+/// conversion webhook of its operator).
+const RELEASES: [(&str, &str, &str); 8] = [
+    ("4.14", "v1.14.0", "v1beta1"),
+    ("4.17", "v1.14.0", "v1beta1"),
+    ("4.18", "v1.16.0", "v1beta1"),
+    ("4.19", "v1.16.0", "v1beta1"),
+    ("4.20", "v1.16.0", "v1beta1"),
+    ("4.21", "v1.18.1", "v1beta1"),
+    ("4.22", "v1.18.1", "v1beta1"),
+    ("4.22", "main", "v1"),
+];
+const PROFILES: [&str; 2] = [PROFILE, "virt-higher-density"];
+const TABLE: &str = "docs/profiles/releases.md";
 
 /// The folder of real third-party CRDs, if there is one.
 pub fn real_crds() -> Option<PathBuf> {
@@ -16,48 +31,89 @@ pub fn real_crds() -> Option<PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
+/// The CRD with `version` as the only one that is served and stored.
+fn only(path: &Path, version: &str) -> PathBuf {
+    let text = std::fs::read_to_string(path).unwrap();
+    let limits = serde_saphyr::options! { budget: None };
+    let mut crd: Value = serde_saphyr::from_str_with_options(&text, limits).unwrap();
+    for found in crd["spec"]["versions"].as_array_mut().unwrap() {
+        let is_it = found["name"] == version;
+        found["served"] = json!(is_it);
+        found["storage"] = json!(is_it);
+    }
+    let name = format!("virt-advisor-{}-{}", std::process::id(), path.file_name().unwrap().to_str().unwrap());
+    let changed = std::env::temp_dir().join(name);
+    std::fs::write(&changed, crd.to_string()).unwrap();
+    changed
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn golden_plans_on_the_real_crds() {
-    let releases = [
-        ("4.14", "v1.16.0", "v1beta1"),
-        ("4.17", "v1.16.0", "v1beta1"),
-        ("4.18", "v1.16.0", "v1beta1"),
-        ("4.20", "v1.16.0", "v1beta1"),
-        ("4.22", "v1.16.0", "v1beta1"),
-        ("4.22", "main", "v1"),
-    ];
     let Some(crds) = real_crds() else {
-        eprintln!("skipped: {} golden plans need the real CRDs; set ADVISOR_TEST_CRDS to their folder", releases.len());
+        let plans = RELEASES.len() * PROFILES.len();
+        eprintln!("skipped: {plans} golden plans need the real CRDs; set ADVISOR_TEST_CRDS to their folder");
         return;
     };
-    for (openshift, hco, version) in releases {
+    let mut rows = Vec::new();
+    for (openshift, hco, version) in RELEASES {
         let limits = json!({"parallelMigrationsPerCluster": 20, "parallelOutboundMigrationsPerNode": 4});
         let spec = match version {
             "v1" => json!({"virtualization": {"liveMigrationConfig": limits}}),
             _ => json!({"liveMigrationConfig": limits}),
         };
-        let fixture = Fixture::start(Setup {
+        let hyper_converged_crd = only(&crds.join(format!("hco/hyperconvergeds-{hco}.yaml")), version);
+        let mut fixture = Fixture::start(Setup {
             descheduler_crd: Some(crds.join(format!("descheduler/kubedeschedulers-ocp-{openshift}.yaml"))),
-            hyper_converged_crd: Some(crds.join(format!("hco/hyperconvergeds-{hco}.yaml"))),
+            hyper_converged_crd: Some(hyper_converged_crd.clone()),
             hyper_converged: Some(hyper_converged(version, spec)),
             ..Setup::default()
         })
         .await;
-        fixture.wait_for(Phase::Ignored).await;
-        fixture.patch(json!({"action": "DryRun"})).await;
-        let plan = fixture.wait_for(Phase::ReviewRequired).await;
-        let mut golden = format!("{}\n", plan.summary.unwrap().text);
-        for input in &plan.inputs {
-            let value = input.value.as_ref().map_or_else(|| "absent".to_owned(), ToString::to_string);
-            golden.push_str(&format!("input {} {}: {value}\n", input.target, input.path));
+        std::fs::remove_file(hyper_converged_crd).unwrap();
+        for profile in PROFILES {
+            fixture.profile = profile;
+            fixture.wait_for(Phase::Ignored).await;
+            fixture.patch(json!({"action": "DryRun"})).await;
+            let plan = fixture.wait_for(Phase::ReviewRequired).await;
+            insta::assert_snapshot!(format!("{profile}_openshift_{openshift}_hyper_converged_{hco}"), golden(&plan));
+            rows.push(format!("| {openshift} | {hco} ({version}) | {profile} | {} |", row(&plan)));
         }
-        for item in &plan.items {
-            golden.push_str(&format!(
-                "\n{} wave {} {:?} {:?}\n{}\n{}",
-                item.name, item.wave, item.operation, item.impact_severity, item.message, item.diff
-            ));
-        }
-        insta::assert_snapshot!(format!("openshift_{openshift}_hyper_converged_{hco}"), golden);
         fixture.finish().await;
     }
+    let table = format!(
+        "# What each profile plans on which release\n\n\
+         With default options, on a cluster on which nothing of it is set yet. Checked against the real definitions of each release by\n\
+         `golden_plans_on_the_real_crds`, whose plans in full are in `tests/cluster/snapshots`.\n\n\
+         | OpenShift | HyperConverged | profile | plan |\n| --- | --- | --- | --- |\n{}\n",
+        rows.join("\n")
+    );
+    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
+        std::fs::write(root().join(TABLE), &table).unwrap();
+    }
+    let written = std::fs::read_to_string(root().join(TABLE)).unwrap();
+    assert_eq!(written, table, "{TABLE} is stale: run this test with INSTA_UPDATE=always");
+}
+
+fn golden(plan: &VirtPlatformConfigStatus) -> String {
+    let mut golden = format!("{}\n", plan.summary.as_ref().unwrap().text);
+    for input in &plan.inputs {
+        let value = input.value.as_ref().map_or_else(|| "absent".to_owned(), ToString::to_string);
+        golden.push_str(&format!("input {} {}: {value}\n", input.target, input.path));
+    }
+    for item in &plan.items {
+        golden.push_str(&format!(
+            "\n{} wave {} {:?} {:?}\n{}\n{}",
+            item.name, item.wave, item.operation, item.impact_severity, item.message, item.diff
+        ));
+    }
+    golden
+}
+
+/// The plan in one line: what is blocked says why.
+fn row(plan: &VirtPlatformConfigStatus) -> String {
+    let items = plan.items.iter().map(|item| match item.operation {
+        Operation::Blocked => format!("**Blocked** `{}`: {}", item.name, item.message.trim_end_matches('.')),
+        operation => format!("{operation:?} `{}`", item.name),
+    });
+    items.collect::<Vec<_>>().join("; ")
 }
