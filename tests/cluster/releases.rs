@@ -94,7 +94,7 @@ async fn golden_plans_on_the_real_crds() {
     assert_eq!(written, table, "{TABLE} is stale: run this test with INSTA_UPDATE=always");
 }
 
-fn golden(plan: &VirtPlatformConfigStatus) -> String {
+pub fn golden(plan: &VirtPlatformConfigStatus) -> String {
     let mut golden = format!("{}\n", plan.summary.as_ref().unwrap().text);
     for input in &plan.inputs {
         let value = input.value.as_ref().map_or_else(|| "absent".to_owned(), ToString::to_string);

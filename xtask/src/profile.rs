@@ -46,8 +46,7 @@ impl Names {
             .replace(TEMPLATE, &self.dashed)
             .replace("example_profile", &self.snake)
             .replace("ExampleProfile", &self.pascal)
-            .replace("options_key: \"example\"", &format!("options_key: \"{}\"", self.camel))
-            .replace("spec.options.example", &format!("spec.options.{}", self.camel))
+            .replace("exampleProfile", &self.camel)
     }
 }
 
@@ -156,7 +155,7 @@ mod tests {
     #[test]
     fn every_form_of_the_name_is_in_its_place() {
         let names = Names::of("numa-placement2").unwrap();
-        let text = "pub const PROFILE: &dyn Profile = &ExampleProfile; name: \"example-profile\", options_key: \"example\" \
+        let text = "pub const PROFILE: &dyn Profile = &ExampleProfile; name: \"example-profile\", options_key: \"exampleProfile\" \
                     example_profile::PROFILE example-config configure-example-component";
         assert_eq!(
             names.put_into(text),

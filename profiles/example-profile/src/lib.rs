@@ -14,7 +14,7 @@ pub const PROFILE: &dyn Profile = &ExampleProfile;
 
 static ABOUT: About = About {
     name: "example-profile",
-    options_key: "example",
+    options_key: "exampleProfile",
     description: "Writes one ConfigMap that nothing reads, to show how plans are reviewed, approved and followed",
     category: "example",
     impact_summary: "None: nothing reads the ConfigMap",

@@ -24,5 +24,5 @@ fn the_option_reaches_the_target() {
 #[test]
 fn options_of_the_wrong_type_name_the_option() {
     let error = PROFILE.configure(Some(&json!({"value": 3}))).err().expect("refused").to_string();
-    assert!(error.contains("spec.options.example"), "{error}");
+    assert!(error.contains("spec.options.exampleProfile"), "{error}");
 }

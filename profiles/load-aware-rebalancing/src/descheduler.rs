@@ -4,7 +4,7 @@ use profile_sdk::{Body, Draft, DraftError, Impact, Inputs, ObjectRef, render};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::options::LoadAware;
+use crate::options::{LoadAware, Thresholds};
 use crate::{descheduler_crd, descheduler_object, limits};
 
 pub(crate) const NAME: &str = "cluster";
@@ -15,6 +15,11 @@ pub(crate) const NAMESPACE: &str = "openshift-kube-descheduler-operator";
 const REBALANCING: [&str; 3] = ["KubeVirtRelieveAndMigrate", "DevKubeVirtRelieveAndMigrate", "LongLifecycle"];
 /// Profiles that go together with all of them; if the administrator uses them, they stay.
 const COMPATIBLE: [&str; 2] = ["AffinityAndTaints", "SoftTopologyAndDuplicates"];
+
+/// Fixed thresholds and deviations from the average exclude each other: the descheduler operator refuses both together.
+const FIXED_THRESHOLDS: &str = "/spec/profileCustomizations/devLowNodeUtilizationThresholds";
+/// The one of [`REBALANCING`] that knows no deviations.
+const GENERIC: &str = "LongLifecycle";
 
 /// What the installed CRD offers, of all that differs between releases.
 #[derive(Default, Serialize, Deserialize)]
@@ -49,8 +54,18 @@ pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, Draft
             ),
         },
     };
+    let unwanted = match served.profile.as_deref() {
+        Some(GENERIC) | None => Vec::new(),
+        Some(_) => vec![FIXED_THRESHOLDS.to_owned()],
+    };
     let reason = "lets the descheduler move virtual machines away from loaded nodes";
-    Ok(Draft { impact: Impact::Medium, wave: 1, notes, ..Draft::new("enable-load-aware-descheduling", body, reason) })
+    Ok(Draft {
+        impact: Impact::Medium,
+        wave: 1,
+        notes,
+        unwanted,
+        ..Draft::new("enable-load-aware-descheduling", body, reason)
+    })
 }
 
 fn object(
@@ -76,11 +91,17 @@ fn object(
                 .to_owned(),
         );
     }
+    let customizations = chosen != GENERIC;
+    if !customizations && options.dev_deviation_thresholds != Thresholds::default() {
+        notes.push(
+            "devDeviationThresholds has no effect: this release of the descheduler knows no deviations".to_owned(),
+        );
+    }
     let data = json!({
         "interval": options.descheduling_interval_seconds,
         "mode": options.mode,
         "profiles": profiles,
-        "customizations": chosen != "LongLifecycle",
+        "customizations": customizations,
         "thresholds": options.dev_deviation_thresholds,
         "limits": limits,
     });

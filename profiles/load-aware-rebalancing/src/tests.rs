@@ -141,6 +141,22 @@ fn a_limit_that_this_release_can_not_honour_is_said() {
     assert_eq!(descheduler(&drafts)["spec"]["evictionLimits"], json!({"total": 5}));
 }
 
+/// D1: what excludes each other is not asked for together, and what a release does not know is said.
+#[test]
+fn d1_deviations_go_without_fixed_thresholds_and_only_where_they_are_known() {
+    let options = json!({"devDeviationThresholds": "High"});
+    let draft = |offered: &[&str]| {
+        let inputs = inputs(crd(offered, &["total"]), None, Some(hco("v1", 5, 2)));
+        planner(options.clone()).draft(&inputs).unwrap().pop().unwrap()
+    };
+    let new = draft(GA);
+    assert_eq!(new.unwanted, ["/spec/profileCustomizations/devLowNodeUtilizationThresholds"]);
+    assert!(new.notes.is_empty(), "{:?}", new.notes);
+    let old = draft(&["LongLifecycle"]);
+    assert!(old.unwanted.is_empty());
+    assert!(old.notes[0].starts_with("devDeviationThresholds has no effect"), "{:?}", old.notes);
+}
+
 #[test]
 fn options_of_the_wrong_type_name_the_option() {
     let error = PROFILE.configure(Some(&json!({"mode": "Sometimes"}))).err().expect("refused").to_string();
