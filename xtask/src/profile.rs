@@ -6,6 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const TEMPLATE: &str = "example-profile";
+/// What the template has outside of its folder: a sample, and the plan that comes of it.
+const BESIDE: [&str; 2] = [
+    "samples/example-profile-dry-run.yaml",
+    "tests/cluster/snapshots/cluster__samples__sample_example-profile-dry-run.snap",
+];
 /// The longest name: it becomes a label value and part of a field manager.
 const LONGEST: usize = 40;
 
@@ -86,8 +91,9 @@ pub(crate) fn create(root: &Path, name: &str) -> Result<String, String> {
     let template = root.join("profiles").join(TEMPLATE);
     let mut files = Vec::new();
     copies(&template, &folder, &|text| names.put_into(text), &mut files)?;
-    let sample = format!("samples/{TEMPLATE}-dry-run.yaml");
-    files.push((root.join(names.put_into(&sample)), names.put_into(&read(&root.join(&sample))?)));
+    for file in BESIDE {
+        files.push((root.join(names.put_into(file)), names.put_into(&read(&root.join(file))?)));
+    }
     for (path, text) in files.into_iter().chain([registry, manifest, owners]) {
         write(&path, &text)?;
     }
@@ -169,7 +175,7 @@ mod tests {
     fn the_new_profile_is_complete_and_known() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let scratch = tempfile::tempdir().unwrap();
-        for file in ["src/registry.rs", "Cargo.toml", "CODEOWNERS", "samples/example-profile-dry-run.yaml"] {
+        for file in ["src/registry.rs", "Cargo.toml", "CODEOWNERS"].into_iter().chain(BESIDE) {
             write(&scratch.path().join(file), &read(&root.join(file)).unwrap()).unwrap();
         }
         let unchanged = |text: &str| text.to_owned();
