@@ -83,7 +83,8 @@ impl Planner for Settings {
         let template = include_str!("../templates/config-map.yaml.hbs");
         let object = render("config-map.yaml", template, &json!({"value": self.value}))?;
         let reason = "shows what a plan looks like";
-        Ok(vec![Draft::new("configure-example-component", Body::Ensure(object), reason)])
+        let draft = Draft::new("configure-example-component", Body::Ensure(object), reason);
+        Ok(vec![Draft { impact: Impact::Low, ..draft }])
     }
 }
 
