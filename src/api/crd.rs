@@ -76,17 +76,19 @@ fn keep_unknown(schema: &mut Value) {
 }
 
 fn option_schemas(profiles: &[&dyn Profile]) -> Map<String, Value> {
+    profiles.iter().map(|profile| (profile.about().options_key.to_owned(), options_schema(*profile))).collect()
+}
+
+/// The schema of a profile's options as it stands in the CRD.
+#[must_use]
+pub fn options_schema(profile: &dyn Profile) -> Value {
     let settings = SchemaSettings::openapi3().with(|settings| settings.inline_subschemas = true);
-    let mut schemas = Map::new();
-    for profile in profiles {
-        let mut schema = profile.options_schema(&mut settings.clone().into_generator());
-        StructuralSchemaRewriter.transform(&mut schema);
-        OptionalEnum.transform(&mut schema);
-        let mut schema = Value::from(schema);
-        tidy(&mut schema);
-        schemas.insert(profile.about().options_key.to_owned(), schema);
-    }
-    schemas
+    let mut schema = profile.options_schema(&mut settings.into_generator());
+    StructuralSchemaRewriter.transform(&mut schema);
+    OptionalEnum.transform(&mut schema);
+    let mut schema = Value::from(schema);
+    tidy(&mut schema);
+    schema
 }
 
 /// Options and profile go together, in both directions. An empty `options` is refused as the Go program refuses it.

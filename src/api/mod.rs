@@ -7,7 +7,7 @@ mod duration;
 mod spec;
 mod status;
 
-pub use crd::{crd, crd_yaml};
+pub use crd::{crd, crd_yaml, options_schema};
 pub use duration::parse as parse_duration;
 pub use spec::{Action, ApprovalPolicy, FailurePolicy, VirtPlatformConfig, VirtPlatformConfigSpec};
 pub use status::{

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use profile_sdk::{Inputs, Planner, Prerequisite, Read};
+use profile_sdk::{Access, Inputs, Planner, Prerequisite, Profile, Read};
 use serde_json::{Value, json};
 
 use super::printed::{self, DIFFERENT, FAILED, SAME};
+use crate::api::{self, TargetRef};
 use crate::plan::{Basis, Plan, offline};
 use crate::registry;
 use crate::rollout::{MachineConfigPools, Rollouts};
@@ -26,7 +27,8 @@ pub(super) struct RenderFlags {
     #[arg(long, value_name = "FILE")]
     options: Option<PathBuf>,
 
-    /// A folder with the objects of a cluster as YAML, for example of `kubectl get --output=yaml`. Without it: an empty cluster.
+    /// A folder with the objects of a cluster as YAML, for example of `kubectl get --output=yaml`. Without it: a cluster that
+    /// has what the profile needs, and nothing that it wants.
     #[arg(long, value_name = "DIR")]
     objects: Option<PathBuf>,
 
@@ -40,43 +42,72 @@ pub(super) fn run(
     flags: RenderFlags,
     print: impl FnOnce(&str) -> Result<(), String>,
 ) -> Result<ExitCode, (u8, String)> {
-    let plan = plan(&flags).map_err(|problem| (FAILED, problem))?;
+    let (plan, left) = plan(&flags).map_err(|problem| (FAILED, problem))?;
     let pools = MachineConfigPools::default();
     let mut text = printed::approximate(&plan, |item| pools.foresee(&item.target));
+    for object in &left {
+        text.push_str(&format!(
+            "#\n# {object} is not wanted: if this profile has applied it, the plan of a cluster would take it back.\n"
+        ));
+    }
     text.push_str("#\n# approximate, from files: what only an API server knows is left out. This approves nothing.\n");
     print(&text).map_err(|problem| (FAILED, problem))?;
-    Ok(ExitCode::from(match (plan.blocked().next(), plan.is_satisfied()) {
+    Ok(ExitCode::from(match (plan.blocked().next(), plan.is_satisfied() && left.is_empty()) {
         (Some(_), _) => FAILED,
         (None, true) => SAME,
         (None, false) => DIFFERENT,
     }))
 }
 
-fn plan(flags: &RenderFlags) -> Result<Plan, String> {
+/// The plan, and what is there of the profile's making and not wanted any more.
+fn plan(flags: &RenderFlags) -> Result<(Plan, Vec<TargetRef>), String> {
     let profile = registry::known(&flags.profile)?;
     let about = profile.about();
     let own = match &flags.options {
-        Some(path) => Some(options(path, about.options_key)?),
+        Some(path) => Some(options(path, profile)?),
         None => None,
     };
     let planner = profile.configure(own.as_ref()).map_err(|error| error.to_string())?;
     let crds = flags.crds.as_deref().map(objects).transpose()?;
     let recorded = flags.objects.as_deref().map(objects).transpose()?.unwrap_or_default();
     let known: Vec<Value> = recorded.iter().chain(crds.iter().flatten()).cloned().collect();
+    // A folder that was not given says nothing of what a cluster has.
+    let objects = flags.objects.as_ref().map(|_| recorded.as_slice());
     let missing: Vec<_> = planner
         .prerequisites()
         .into_iter()
-        .filter_map(|needed| {
-            missing(&needed, &recorded, crds.as_deref()).map(|what| format!("{what}: {}", needed.hint))
-        })
+        .filter_map(|needed| missing(&needed, objects, crds.as_deref()).map(|what| format!("{what}: {}", needed.hint)))
         .collect();
     if !missing.is_empty() {
         return Err(missing.join("\n"));
     }
+    let definitions = planner.reads().into_iter().filter(|read| read.kind.kind == "CustomResourceDefinition");
+    if let Some(read) = definitions.into_iter().find(|read| !known.iter().any(|object| is(object, read))) {
+        return Err(format!(
+            "the plan depends on CRD {}, which is in none of the folders: give the CRDs of a release with --crds",
+            read.name
+        ));
+    }
     let inputs = inputs(planner.as_ref(), &known);
     let drafts = planner.draft(&inputs).map_err(|error| format!("the plan could not be made: {error}"))?;
     let options = own.map(|own| json!({about.options_key: own}));
-    offline::plan(Basis { profile: about.name.to_owned(), options, inputs: Vec::new() }, &drafts, &recorded)
+    let plan =
+        offline::plan(Basis { profile: about.name.to_owned(), options, inputs: Vec::new() }, &drafts, &recorded)?;
+    let left = recorded.iter().filter(|object| is_written(profile, object)).map(TargetRef::of);
+    let left = left.filter(|object| !plan.items.iter().any(|item| item.target.is_same_object(object))).collect();
+    Ok((plan, left))
+}
+
+/// Whether the object is one that the profile creates.
+fn is_written(profile: &dyn Profile, object: &Value) -> bool {
+    profile.kinds().iter().any(|declared| {
+        let read = |name: &str| Read {
+            kind: declared.kind,
+            namespace: declared.namespace.map(str::to_owned),
+            name: name.to_owned(),
+        };
+        declared.access == Access::Write && declared.name.is_some_and(|name| is(object, &read(name)))
+    })
 }
 
 /// What the profile reads, as far as it is `known`.
@@ -101,7 +132,7 @@ fn is(object: &Value, read: &Read) -> bool {
 }
 
 /// What is missing of a prerequisite, if it is.
-fn missing(needed: &Prerequisite, recorded: &[Value], crds: Option<&[Value]>) -> Option<String> {
+fn missing(needed: &Prerequisite, objects: Option<&[Value]>, crds: Option<&[Value]>) -> Option<String> {
     let kind = needed.kind;
     let defined = |crd: &Value| text(crd, "/metadata/name") == kind.crd_name();
     if let Some(crds) = crds
@@ -112,19 +143,50 @@ fn missing(needed: &Prerequisite, recorded: &[Value], crds: Option<&[Value]>) ->
     }
     let (namespace, name) = needed.object.clone()?;
     let read = Read { kind, namespace, name };
-    let there = recorded.iter().any(|object| is(object, &read));
+    let there = objects?.iter().any(|object| is(object, &read));
     (!there).then(|| format!("{} {} is not among the objects", kind.kind, read.name))
 }
 
-/// The options of a file that holds them, or a whole configuration.
-fn options(path: &Path, key: &str) -> Result<Value, String> {
+/// The options of a file that holds them, or a whole configuration, as far as the API server would accept them.
+fn options(path: &Path, profile: &dyn Profile) -> Result<Value, String> {
+    let about = profile.about();
+    let wrong = |problem: String| format!("{}: {problem}", path.display());
     let [document] = &documents(path)?[..] else {
-        return Err(format!("{}: one document is expected", path.display()));
+        return Err(wrong("one document is expected".to_owned()));
     };
-    if document.get("kind").is_none() {
-        return Ok(document.clone());
+    let options = match (document.get("kind"), text(document, "/spec/profile")) {
+        (None, _) => document.clone(),
+        (Some(_), name) if name == about.name => {
+            document.pointer(&format!("/spec/options/{}", about.options_key)).cloned().unwrap_or_else(|| json!({}))
+        }
+        (Some(_), _) => return Err(wrong(format!("this is no configuration of profile {}", about.name))),
+    };
+    let schema = api::options_schema(profile);
+    match refused(&options, &schema, "") {
+        Some(problem) => Err(wrong(format!("spec.options.{}{problem}", about.options_key))),
+        None => Ok(options),
     }
-    Ok(document.pointer(&format!("/spec/options/{key}")).cloned().unwrap_or_else(|| json!({})))
+}
+
+/// What the schema does not allow of `value`. The API server prunes what it does not know; in a review that is a mistake.
+fn refused(value: &Value, schema: &Value, path: &str) -> Option<String> {
+    if let Some(allowed) = schema.get("enum").and_then(Value::as_array)
+        && !allowed.contains(value)
+    {
+        return Some(format!("{path}: {value} is none of {}", Value::from(allowed.clone())));
+    }
+    let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
+    if let Some(number) = value.as_f64()
+        && (bound("minimum").is_some_and(|least| number < least) || bound("maximum").is_some_and(|most| number > most))
+    {
+        return Some(format!("{path}: {value} is out of range"));
+    }
+    let Value::Object(fields) = value else { return None };
+    let known = schema.get("properties").and_then(Value::as_object)?;
+    fields.iter().find_map(|(name, value)| match known.get(name) {
+        Some(schema) => refused(value, schema, &format!("{path}.{name}")),
+        None => Some(format!("{path}.{name}: there is no such option")),
+    })
 }
 
 /// All objects of the YAML files below `folder`, and what lists among them hold.

@@ -125,11 +125,11 @@ impl Cluster {
         self.cache().versions.retain(|(known, _), _| known != group);
     }
 
-    /// Whether the kind was served when somebody last wanted to know.
-    pub fn is_known(&self, group: &str, kind: &str) -> bool {
+    /// Whether the resource was served when somebody last wanted to know.
+    pub fn is_known(&self, group: &str, plural: &str) -> bool {
         let cache = self.cache();
         let mut versions = cache.versions.iter().filter(|((known, _), _)| known == group);
-        versions.any(|(_, served)| served.iter().any(|served| served.resource.kind == kind))
+        versions.any(|(_, served)| served.iter().any(|served| served.resource.plural == plural))
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, KindCache> {

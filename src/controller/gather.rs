@@ -228,16 +228,19 @@ impl Look<'_> {
         let kinds: Vec<_> = served
             .iter()
             .filter(|(kind, _)| kind.group != "apiextensions.k8s.io")
-            .map(|(kind, served)| Scope { served: served.clone(), namespace: self.only_namespace(kind) })
+            .flat_map(|(kind, served)| {
+                let scope = |namespace| Scope { served: served.clone(), namespace };
+                self.namespaces(kind).into_iter().map(scope)
+            })
             .collect();
         self.ctx.watches.follow(self.config, &kinds).await
     }
 
-    /// The namespace outside of which the profile has nothing of this kind.
-    fn only_namespace(&self, kind: &Kind) -> Option<&'static str> {
-        let mut declared = self.profile.kinds().iter().filter(|declared| declared.kind == *kind);
-        let first = declared.next()?.namespace;
-        first.filter(|_| declared.all(|other| other.namespace == first))
+    /// The namespaces outside of which the profile has nothing of this kind; `None` stands for all of them.
+    fn namespaces(&self, kind: &Kind) -> BTreeSet<Option<&'static str>> {
+        let declared = self.profile.kinds().iter().filter(|declared| declared.kind == *kind);
+        let namespaces: BTreeSet<_> = declared.map(|declared| declared.namespace).collect();
+        if namespaces.is_empty() || namespaces.contains(&None) { BTreeSet::from([None]) } else { namespaces }
     }
 
     async fn items(&self, drafted: &Drafted, memory: &mut Memory) -> Result<Vec<PlanItem>, GatherError> {

@@ -48,7 +48,7 @@ enum LookError {
     Act(#[from] ActError),
     #[error("writing the status failed: {0}")]
     Status(#[source] ClusterError),
-    #[error("it took longer than {} s", BUDGET.as_secs())]
+    #[error("The API server has not answered all requests within {} s", BUDGET.as_secs())]
     Timeout,
 }
 
@@ -110,10 +110,15 @@ pub(super) async fn reconcile(
             } else {
                 tracing::warn!(config = name, reason = error.reason(), %error, retry_in = ?pause, "could not look at the configuration");
             }
-            if let LookError::Gather(unread) = &error
-                && memory.failing_for() >= UNREADABLE
+            let unread = match &error {
+                LookError::Gather(unread) => Some(unread.displayed()),
+                LookError::Timeout => Some(error.to_string()),
+                LookError::Act(_) | LookError::Status(_) => None,
+            };
+            if let Some(problem) =
+                unread.filter(|_| memory.failing_for() >= UNREADABLE || matches!(error, LookError::Timeout))
             {
-                tell_unread(&ctx, config, unread, &mut memory).await;
+                tell_unread(&ctx, config, error.reason(), &problem, &mut memory).await;
             }
             memory.settled = None;
             memory.forget_plan();
@@ -124,10 +129,10 @@ pub(super) async fn reconcile(
 }
 
 /// Says in the status what can't be read. If that fails too, the log has said it.
-async fn tell_unread(ctx: &Context, config: &VirtPlatformConfig, unread: &GatherError, memory: &mut Memory) {
+async fn tell_unread(ctx: &Context, config: &VirtPlatformConfig, reason: &str, problem: &str, memory: &mut Memory) {
     let mut status = config.status.clone().unwrap_or_default();
     let generation = config.metadata.generation.unwrap_or_default();
-    if !conditions::unreadable(&mut status, unread.reason(), &unread.displayed(), generation, now()) {
+    if !conditions::unreadable(&mut status, reason, problem, generation, now()) {
         return;
     }
     let write = ctx.cluster.write_status(config, &status);

@@ -221,7 +221,7 @@ impl Watches {
                     Told::Changed(_) | Told::NotServed => Vec::new(),
                 };
                 for (name, version) in changed {
-                    let Some((group, kind)) = names.get(&name) else { continue };
+                    let Some((group, _)) = names.get(&name) else { continue };
                     cluster.forget_kinds(group);
                     match &version {
                         Some(version) => lock(&state).crds.insert(name.clone(), version.clone()),
@@ -233,7 +233,8 @@ impl Watches {
                     }
                     // Discovery follows its CRDs a moment later: what was asked in between is asked again.
                     let (cluster, triggers, state) = (cluster.clone(), triggers.clone(), state.clone());
-                    let (group, kind) = (group.clone(), kind.clone());
+                    let group = group.clone();
+                    let plural = name.split('.').next().unwrap_or_default().to_owned();
                     tokio::spawn(async move {
                         for lag in DISCOVERY_LAG {
                             tokio::time::sleep(lag).await;
@@ -243,7 +244,7 @@ impl Watches {
                         for lag in LONG_LAG {
                             tokio::time::sleep(lag).await;
                             let is_last = version.is_some() && lock(&state).crds.get(&name) == version.as_ref();
-                            if !is_last || cluster.is_known(&group, &kind) {
+                            if !is_last || cluster.is_known(&group, &plural) {
                                 return;
                             }
                             cluster.forget_kinds(&group);

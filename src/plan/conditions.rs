@@ -104,7 +104,7 @@ pub fn derive(old: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<C
 }
 
 /// Says in `status` that nothing can be said at present, for `reason`, and leaves everything else as it was. Returns whether
-/// that is news: while the same reason lasts, it is said once.
+/// that is news: while the same object can't be read for the same reason, it is said once, whatever the server says each time.
 pub fn unreadable(
     status: &mut VirtPlatformConfigStatus,
     reason: &str,
@@ -112,10 +112,13 @@ pub fn unreadable(
     generation: i64,
     now: Timestamp,
 ) -> bool {
-    let same = |found: &Condition| found.status == "True" && found.reason == reason;
-    if status.conditions.iter().any(|found| found.type_ == condition::READING_FAILED && same(found)) {
+    let before =
+        status.conditions.iter().find(|found| found.type_ == condition::READING_FAILED && found.status == "True");
+    let what = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
+    if before.is_some_and(|found| found.reason == reason && found.message.starts_with(&what(problem))) {
         return false;
     }
+    let since = before.map_or_else(|| time(now), |found| found.last_transition_time.clone());
     let message = format!(
         "{problem}. It is tried again until it works. Until then nothing is decided, and what this status says otherwise may \
          be out of date."
@@ -127,7 +130,7 @@ pub fn unreadable(
         said.extend(readiness(&verdict));
     }
     for mut fresh in said {
-        fresh.last_transition_time = time(now);
+        fresh.last_transition_time = since.clone();
         status.conditions.retain(|found| found.type_ != fresh.type_);
         status.conditions.push(fresh);
     }
@@ -142,7 +145,7 @@ pub fn readable(conditions: &mut [Condition], now: Timestamp) {
     {
         found.status = "False".to_owned();
         found.reason = reason::NOT_APPLICABLE.to_owned();
-        found.message = "Everything could be read.".to_owned();
+        found.message = "Nothing fails to be read.".to_owned();
         found.last_transition_time = time(now);
     }
 }
@@ -271,7 +274,13 @@ mod tests {
         done.conditions = derive(&[], &verdict(Phase::Completed), seconds(1));
         let before = done.clone();
         assert!(unreadable(&mut done, "Unavailable", "reading Widget a failed", 3, seconds(2)));
-        assert!(!unreadable(&mut done, "Unavailable", "reading Widget b failed", 3, seconds(3)), "said already");
+        assert!(
+            !unreadable(&mut done, "Unavailable", "reading Widget a failed: once more", 3, seconds(3)),
+            "said already"
+        );
+        assert!(unreadable(&mut done, "Unavailable", "reading Widget b failed", 3, seconds(3)), "another object");
+        let said = done.conditions.iter().find(|condition| condition.type_ == "ReadingFailed").unwrap();
+        assert!(said.message.contains("Widget b") && said.last_transition_time == time(seconds(2)), "{said:?}");
         assert_eq!(types(&done), ["Completed", "ReadingFailed", "Ready"]);
         let others = |status: &VirtPlatformConfigStatus| {
             let others = status.conditions.iter().filter(|condition| condition.type_ != "ReadingFailed");

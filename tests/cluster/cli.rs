@@ -116,6 +116,25 @@ fn a_cluster_that_does_not_answer_and_one_without_the_crd_are_told_apart() {
 }
 
 /// `virt-advisor diff`: the plan that the status shows, uncut, with the exit codes of `kubectl diff`.
+/// What is kept to a namespace stays in it, and what is installed brings no namespace along.
+#[test]
+fn what_kustomize_makes_of_the_manifests_is_in_its_place() {
+    let output = Command::new("kubectl").args(["kustomize"]).arg(root().join("config/default")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let limits = serde_saphyr::options! { budget: None };
+    let objects: Vec<serde_json::Value> = serde_saphyr::from_multiple_with_options(&text, limits).unwrap();
+    let places: Vec<_> = objects
+        .iter()
+        .filter_map(|object| {
+            Some(format!("{} {}", object["kind"].as_str()?, object["metadata"]["namespace"].as_str()?))
+        })
+        .collect();
+    for place in ["ServiceAccount virt-advisor-operator", "Role openshift-cnv", "RoleBinding openshift-cnv"] {
+        assert!(places.contains(&place.to_owned()), "{place} is not among {places:?}");
+    }
+}
+
 /// From files alone, with the exit codes of `kubectl diff`, and without a word of what only a server knows.
 #[test]
 fn render_plans_from_files_alone() {
@@ -160,6 +179,34 @@ fn render_plans_from_files_alone() {
     std::fs::write(&options, "enableSwap: false\n").unwrap();
     let (code, text, _) = render(&[&density[..], &["--options", options.to_str().unwrap()]].concat());
     assert_eq!(code, Some(0), "{text}");
+
+    // What an earlier plan has applied is not wanted any more: that is a difference.
+    let machine = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": "90-worker-kubelet-swap"}});
+    std::fs::write(folder.join("machine.json"), machine.to_string()).unwrap();
+    let (code, text, _) = render(&[&density[..], &["--options", options.to_str().unwrap()]].concat());
+    assert!(code == Some(1) && text.contains("MachineConfig 90-worker-kubelet-swap is not wanted"), "{code:?} {text}");
+
+    // Options that an API server would refuse or drop are not taken for others.
+    let foreign = root().join("samples/load-aware-rebalancing-options.yaml");
+    let wrong = folder.join("../wrong.yaml");
+    for (content, says) in [
+        ("enableSwpa: false\n", "spec.options.virtHigherDensity.enableSwpa: there is no such option"),
+        ("memoryToRequestRatio: 5000\n", "spec.options.virtHigherDensity.memoryToRequestRatio: 5000 is out of range"),
+        ("ksmConfiguration: {nodeLabelSelector: {matchExpressions: [{key: a, operator: Near}]}}\n", "Near"),
+        ("virtHigherDensity: {}\n", "there is no such option"),
+        ("a: 1\n---\nb: 2\n", "one document is expected"),
+    ] {
+        std::fs::write(&wrong, content).unwrap();
+        let (code, _, problem) = render(&[&density[..], &["--options", wrong.to_str().unwrap()]].concat());
+        assert!(code == Some(2) && problem.contains(says), "{content}: {problem}");
+    }
+    let (code, _, problem) = render(&[&density[..], &["--options", foreign.to_str().unwrap()]].concat());
+    assert!(code == Some(2) && problem.contains("no configuration of profile virt-higher-density"), "{problem}");
+    let (code, _, problem) = render(&["--profile", "load-aware-rebalancing"]);
+    assert!(code == Some(2) && problem.contains("give the CRDs of a release with --crds"), "{problem}");
+    // Without folders nothing is known to be missing.
+    let (code, text, problem) = render(&["--profile", "example-profile"]);
+    assert!(code == Some(1) && text.contains("+  example-key: example-value"), "{problem}");
 
     std::fs::write(&options, "enableSwap: [\n").unwrap();
     for (arguments, says) in [

@@ -7,16 +7,16 @@ use virt_advisor::api::{Operation, Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, PROFILE, Setup, hyper_converged, root};
 
-/// OpenShift, HyperConverged, and the version of it that is served (of two, the one that can be had without the
-/// conversion webhook of its operator).
+/// OpenShift, HyperConverged, and the version of it that the operator prefers. It is the only one that is served here, since the
+/// webhook that converts between them can't run.
 const RELEASES: [(&str, &str, &str); 8] = [
     ("4.14", "v1.14.0", "v1beta1"),
     ("4.17", "v1.14.0", "v1beta1"),
     ("4.18", "v1.16.0", "v1beta1"),
     ("4.19", "v1.16.0", "v1beta1"),
     ("4.20", "v1.16.0", "v1beta1"),
-    ("4.21", "v1.18.1", "v1beta1"),
-    ("4.22", "v1.18.1", "v1beta1"),
+    ("4.21", "v1.18.1", "v1"),
+    ("4.22", "v1.18.1", "v1"),
     ("4.22", "main", "v1"),
 ];
 const PROFILES: [&str; 2] = [PROFILE, "virt-higher-density"];
@@ -83,7 +83,8 @@ async fn golden_plans_on_the_real_crds() {
     let table = format!(
         "# What each profile plans on which release\n\n\
          With default options, on a cluster on which nothing of it is set yet. Checked against the real definitions of each release by\n\
-         `golden_plans_on_the_real_crds`, whose plans in full are in `tests/cluster/snapshots`.\n\n\
+         `golden_plans_on_the_real_crds`, whose plans in full are in `tests/cluster/snapshots`. What the machines of a release make of a\n\
+         MachineConfig is not part of it: see what each profile needs.\n\n\
          | OpenShift | HyperConverged | profile | plan |\n| --- | --- | --- | --- |\n{}\n",
         rows.join("\n")
     );

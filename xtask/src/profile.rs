@@ -13,6 +13,8 @@ const BESIDE: [&str; 2] = [
 ];
 /// The longest name: it becomes a label value and part of a field manager.
 const LONGEST: usize = 40;
+/// The shortest: longer than the keywords of Rust.
+const SHORTEST: usize = 9;
 
 /// The forms of a profile's name.
 struct Names {
@@ -75,6 +77,7 @@ pub(crate) fn create(root: &Path, name: &str) -> Result<String, String> {
     if folder.exists() || name == "sdk" {
         return Err(format!("profiles/{name} is there already: choose another name"));
     }
+    free(root, &names)?;
     let registry = edited(&root.join("src/registry.rs"), |text| {
         let (before, list) = text.split_once("PROFILES: Profiles")?;
         let (list, after) = list.split_once("];")?;
@@ -101,6 +104,26 @@ pub(crate) fn create(root: &Path, name: &str) -> Result<String, String> {
         "profiles/{name} is there, registered in src/registry.rs, Cargo.toml and CODEOWNERS, with a sample.\n\
          Next: make generate; then follow docs/PROFILE-AUTHORS.md."
     ))
+}
+
+/// Whether the name is free for a crate, a module and a member of the options.
+fn free(root: &Path, names: &Names) -> Result<(), String> {
+    let taken = |by: &str| format!("{} is the name of {by}: choose another one", names.dashed);
+    let of_language = ["core", "std", "alloc", "test", "proc-macro", "self", "super", "crate"];
+    // Rust's keywords have up to eight letters and no dash; so short a name tells nobody anything.
+    if of_language.contains(&names.dashed.as_str()) || names.dashed.len() < SHORTEST {
+        return Err(taken("a part of Rust, or may become one"));
+    }
+    let locked = read(&root.join("Cargo.lock"))?;
+    let is_crate = |name: &str| locked.contains(&format!("name = \"{name}\"\n"));
+    if is_crate(&names.dashed) || is_crate(&names.snake) {
+        return Err(taken("a crate that is in use"));
+    }
+    let crd = read(&root.join("crds/advisor.kubevirt.io_virtplatformconfigs.yaml"))?;
+    if crd.contains(&format!("options.{})", names.camel)) {
+        return Err(format!("spec.options.{} belongs to another profile: choose another name", names.camel));
+    }
+    Ok(())
 }
 
 /// Every file below `from`, as it is to be below `to`, with names and texts changed.
@@ -156,6 +179,17 @@ mod tests {
         assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0);
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         assert!(create(&root, TEMPLATE).unwrap_err().contains("there already"));
+        for (name, why) in [
+            ("serde", "a part of Rust"),
+            ("proc-macro", "a part of Rust"),
+            ("controlplane", "a crate that is in use"),
+            ("serde-json", "a crate that is in use"),
+            ("virt-higher-density-", "is no name"),
+            ("load-aware", "spec.options.loadAware belongs to another profile"),
+        ] {
+            let problem = create(&root, name).unwrap_err();
+            assert!(problem.contains(why), "{name}: {problem}");
+        }
     }
 
     #[test]
@@ -175,7 +209,8 @@ mod tests {
     fn the_new_profile_is_complete_and_known() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let scratch = tempfile::tempdir().unwrap();
-        for file in ["src/registry.rs", "Cargo.toml", "CODEOWNERS"].into_iter().chain(BESIDE) {
+        let read_only = ["Cargo.lock", "crds/advisor.kubevirt.io_virtplatformconfigs.yaml"];
+        for file in ["src/registry.rs", "Cargo.toml", "CODEOWNERS"].into_iter().chain(BESIDE).chain(read_only) {
             write(&scratch.path().join(file), &read(&root.join(file)).unwrap()).unwrap();
         }
         let unchanged = |text: &str| text.to_owned();

@@ -39,33 +39,37 @@ pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, Draft
     let served = served(inputs)?;
     let mut notes = Vec::new();
     let body = match &served.profile {
+        Some(profile) if profile != GENERIC && has_fixed_thresholds(inputs)? => blocked(format!(
+            "{FIXED_THRESHOLDS} is set, and the descheduler takes no profile for virtual machines beside fixed thresholds: remove \
+             the field, or have its owner remove it"
+        )),
         Some(profile) => Body::Ensure(object(options, inputs, &served, profile, &mut notes)?),
-        None => Body::Blocked {
-            target: ObjectRef {
-                api_version: "operator.openshift.io/v1".to_owned(),
-                kind: "KubeDescheduler".to_owned(),
-                namespace: Some(NAMESPACE.to_owned()),
-                name: NAME.to_owned(),
-            },
-            remedy: format!(
-                "the installed Kube Descheduler Operator offers no profile that rebalances virtual machines (it has {}): \
-                 update it to the one of OpenShift 4.17 or newer",
-                if served.instead.is_empty() { "none".to_owned() } else { served.instead.join(", ") }
-            ),
-        },
-    };
-    let unwanted = match served.profile.as_deref() {
-        Some(GENERIC) | None => Vec::new(),
-        Some(_) => vec![FIXED_THRESHOLDS.to_owned()],
+        None => blocked(format!(
+            "the installed Kube Descheduler Operator offers no profile that rebalances virtual machines (it has {}): \
+             update it to the one of OpenShift 4.17 or newer",
+            if served.instead.is_empty() { "none".to_owned() } else { served.instead.join(", ") }
+        )),
     };
     let reason = "lets the descheduler move virtual machines away from loaded nodes";
-    Ok(Draft {
-        impact: Impact::Medium,
-        wave: 1,
-        notes,
-        unwanted,
-        ..Draft::new("enable-load-aware-descheduling", body, reason)
-    })
+    Ok(Draft { impact: Impact::Medium, wave: 1, notes, ..Draft::new("enable-load-aware-descheduling", body, reason) })
+}
+
+fn blocked(remedy: String) -> Body {
+    let target = ObjectRef {
+        api_version: "operator.openshift.io/v1".to_owned(),
+        kind: "KubeDescheduler".to_owned(),
+        namespace: Some(NAMESPACE.to_owned()),
+        name: NAME.to_owned(),
+    };
+    Body::Blocked { target, remedy }
+}
+
+fn has_fixed_thresholds(inputs: &Inputs) -> Result<bool, DraftError> {
+    let set = inputs.derive(&descheduler_object(), FIXED_THRESHOLDS, |value| {
+        let set = value.and_then(Value::as_str).is_some_and(|value| !value.is_empty());
+        set.then_some(json!(true))
+    })?;
+    Ok(set.is_some())
 }
 
 fn object(

@@ -145,15 +145,18 @@ fn a_limit_that_this_release_can_not_honour_is_said() {
 #[test]
 fn d1_deviations_go_without_fixed_thresholds_and_only_where_they_are_known() {
     let options = json!({"devDeviationThresholds": "High"});
-    let draft = |offered: &[&str]| {
-        let inputs = inputs(crd(offered, &["total"]), None, Some(hco("v1", 5, 2)));
+    let draft = |offered: &[&str], fixed: &str| {
+        let live = json!({"spec": {"profileCustomizations": {"devLowNodeUtilizationThresholds": fixed}}});
+        let inputs = inputs(crd(offered, &["total"]), Some(live), Some(hco("v1", 5, 2)));
         planner(options.clone()).draft(&inputs).unwrap().pop().unwrap()
     };
-    let new = draft(GA);
-    assert_eq!(new.unwanted, ["/spec/profileCustomizations/devLowNodeUtilizationThresholds"]);
-    assert!(new.notes.is_empty(), "{:?}", new.notes);
-    let old = draft(&["LongLifecycle"]);
-    assert!(old.unwanted.is_empty());
+    let new = draft(GA, "");
+    assert!(matches!(new.body, Body::Ensure(_)) && new.notes.is_empty(), "{new:?}");
+    let contradictory = draft(GA, "Medium");
+    let Body::Blocked { remedy, .. } = &contradictory.body else { panic!("not blocked") };
+    assert!(remedy.contains("devLowNodeUtilizationThresholds is set"), "{remedy}");
+    let old = draft(&["LongLifecycle"], "Medium");
+    assert!(matches!(old.body, Body::Ensure(_)));
     assert!(old.notes[0].starts_with("devDeviationThresholds has no effect"), "{:?}", old.notes);
 }
 

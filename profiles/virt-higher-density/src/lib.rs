@@ -1,8 +1,8 @@
 //! virt-higher-density: more virtual machines for the same memory.
 //!
 //! Two objects: a MachineConfig that lets the workers swap, and the HyperConverged object, which gives guests more memory
-//! than is requested for them and lets the kernel share equal pages. The second follows one wave later: nothing is
-//! overcommitted before there is swap to fall back on.
+//! than is requested for them and lets the kernel share equal pages. The second follows one wave later,
+//! after every machine has taken the first one in.
 
 mod options;
 
@@ -13,7 +13,7 @@ use profile_sdk::{
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use options::HigherDensity;
+use options::{HigherDensity, RATIO_WITHOUT_SWAP};
 
 /// The profile, for the registry.
 pub const PROFILE: &dyn Profile = &VirtHigherDensity;
@@ -121,8 +121,9 @@ impl HigherDensity {
         });
         let object = render("machine-config.yaml", include_str!("../templates/machine-config.yaml.hbs"), &data)?;
         let reason = "lets virtual machines on the workers use the partition labelled CNV_SWAP as swap";
-        let note = "each worker needs a partition labelled CNV_SWAP that is formatted as swap (mkswap); a machine without one \
-                    goes on without swap, and the log of its swap-provision.service says so";
+        let note = "each worker needs a partition labelled CNV_SWAP that is formatted as swap (mkswap), and a release whose kubelet \
+                    reads /etc/openshift/kubelet.conf.d; a machine without goes on without swap, and the log of its \
+                    swap-provision.service says so";
         Ok(Draft { notes: vec![note.to_owned()], ..Draft::new("enable-kubelet-swap", Body::Ensure(object), reason) })
     }
 
@@ -146,7 +147,11 @@ impl HigherDensity {
         };
         let reason = "gives guests more memory than is requested for them, and shares equal pages of memory";
         let draft = Draft::new("configure-higher-density", Body::Ensure(object), reason);
-        Ok(Draft { impact: Impact::Medium, wave: 1, unwanted, ..draft })
+        let mut notes = Vec::new();
+        if self.ratio() > RATIO_WITHOUT_SWAP {
+            notes.push("whether the workers really have swap can't be seen through the API: look before memory is overcommitted".to_owned());
+        }
+        Ok(Draft { impact: Impact::Medium, wave: 1, unwanted, notes, ..draft })
     }
 }
 

@@ -43,8 +43,22 @@ fn d73_a_machine_without_the_partition_starts_all_the_same() {
         assert!(!text.contains("ConditionPathExists"), "{text}");
     }
     let script = include_str!("../templates/find-swap-partition.sh");
-    assert_eq!(script.matches("exit 0").count(), 2);
+    assert_eq!(script.matches("exit 0").count(), 4);
     assert!(!script.contains("exit 1") && script.contains("readlink"));
+}
+
+/// A release whose kubelet does not read our settings for swap gets none: beside swap it might not start.
+#[test]
+fn swap_is_switched_on_only_where_the_kubelet_reads_its_settings() {
+    let script = include_str!("../templates/find-swap-partition.sh");
+    let (asks, switches_on) =
+        (script.find("\"$drop_ins\" <<<").unwrap(), script.find("swapon \"$partition\"").unwrap());
+    assert!(asks < switches_on);
+    let machine = drafts(&json!({}), "v1").remove(0);
+    let files = object(&machine)["spec"]["config"]["storage"]["files"].clone();
+    assert_eq!(files[1]["path"], "/etc/openshift/kubelet.conf.d/90-swap.conf");
+    assert!(script.contains("drop_ins=/etc/openshift/kubelet.conf.d\n"));
+    assert!(include_str!("../templates/90-swap.conf").contains("failSwapOn: false\n"));
 }
 
 #[test]
