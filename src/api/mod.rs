@@ -23,6 +23,8 @@ pub const FIELD_MANAGER: &str = "virt-advisor-operator";
 pub const DESCRIPTION_ANNOTATION: &str = "advisor.kubevirt.io/description";
 /// Annotation: what applying the profile may cost.
 pub const IMPACT_ANNOTATION: &str = "advisor.kubevirt.io/impact-summary";
+/// On advertised objects: where an administrator reads what the profile changes, its options, and how to undo it.
+pub const DOCUMENTATION_ANNOTATION: &str = "advisor.kubevirt.io/documentation";
 /// Annotation with value `true`: the object was created by the operator to advertise a profile.
 pub const AUTO_CREATED_ANNOTATION: &str = "advisor.kubevirt.io/auto-created";
 /// Annotation: any new value asks for a fresh plan, from any state.

@@ -37,7 +37,7 @@ enum Command {
     Render(render::RenderFlags),
     /// Print the CustomResourceDefinition, with the options of every profile.
     Crd,
-    /// Print the ClusterRole that the operator needs, from what core and profiles declare.
+    /// Print the roles of the operator, from what core and profiles declare, and those of people.
     Rbac,
 }
 

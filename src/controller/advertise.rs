@@ -38,10 +38,12 @@ pub(super) async fn all(
 fn advertisement(profile: &dyn Profile) -> VirtPlatformConfig {
     let about = profile.about();
     let text = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    let page = format!("{}/blob/main/profiles/{}/README.md", env!("CARGO_PKG_REPOSITORY"), about.name);
     let annotations = [
         (api::AUTO_CREATED_ANNOTATION, "true"),
         (api::DESCRIPTION_ANNOTATION, about.description),
         (api::IMPACT_ANNOTATION, about.impact_summary),
+        (api::DOCUMENTATION_ANNOTATION, page.as_str()),
     ];
     VirtPlatformConfig {
         metadata: ObjectMeta {

@@ -191,6 +191,36 @@ async fn m14_without_the_machine_config_operator_swap_must_be_left_out() {
     fixture.finish().await;
 }
 
+/// The HyperConverged that matters is that of OpenShift Virtualization; another one, wherever it is, is none of our business.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hyper_converged_elsewhere_is_not_touched() {
+    let mut elsewhere = hyper_converged("v1beta1", json!({}));
+    elsewhere["metadata"]["namespace"] = json!("default");
+    let fixture = Fixture::start(Setup { hyper_converged: Some(elsewhere.clone()), ..setup() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun", "options": {"virtHigherDensity": {"enableSwap": false}}})).await;
+    let missing = fixture.wait_for(Phase::PrerequisiteFailed).await;
+    let text = missing.summary.unwrap().text;
+    assert!(text.contains("HyperConverged openshift-cnv/kubevirt-hyperconverged does not exist"), "{text}");
+
+    fixture.create(&hyper_converged("v1beta1", json!({})), "kubectl-create").await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    let before = fixture.get(&elsewhere).await;
+    fixture.patch(json!({"approvedPlanHash": plan.plan_hash, "action": "Apply"})).await;
+    fixture.wait_for(Phase::Completed).await;
+    assert_eq!(fixture.get(&elsewhere).await, before);
+    fixture
+        .edit(
+            &elsewhere,
+            json!({"spec": {"higherWorkloadDensity": {"memoryOvercommitPercentage": 200}}}),
+            "kubectl-edit",
+        )
+        .await;
+    fixture.rest().await;
+    assert_eq!(fixture.config().await.status.unwrap().phase, Some(Phase::Completed));
+    fixture.finish().await;
+}
+
 /// P14: two configurations are approved within a moment: the machines are told once, and neither disturbs the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p14_two_profiles_approved_together_cost_one_rollout() {

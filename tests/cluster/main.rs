@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
 
+mod advertising;
 mod approval;
 mod bad_input;
 mod cli;
@@ -23,6 +24,7 @@ mod pruning;
 mod releases;
 mod samples;
 mod schema;
+mod separation;
 mod shared_objects;
 mod stage;
 mod story;

@@ -100,7 +100,8 @@ impl World {
         self.until_line(pool, text, |line| line.ends_with(text)).await;
     }
 
-    async fn until_line(&self, pool: &str, text: &str, fits: impl Fn(&str) -> bool) {
+    /// Waits until the newest state of a pool fits; `text` says what is waited for.
+    pub(super) async fn until_line(&self, pool: &str, text: &str, fits: impl Fn(&str) -> bool) {
         let mut record = self.record.clone();
         let wait = record.wait_for(|record| record.lines(pool).last().is_some_and(|line| fits(line)));
         let reached = tokio::time::timeout(PATIENCE, wait).await.is_ok_and(|waited| waited.is_ok());
