@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use handlebars::{Context, Handlebars, Helper, HelperResult, Output, RenderContext};
+use handlebars::{Handlebars, handlebars_helper};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -29,29 +29,9 @@ pub fn render(template: &'static str, text: &str, data: &impl Serialize) -> Resu
     serde_saphyr::from_str(&yaml).map_err(|error| DraftError::Template { template, problem: error.to_string() })
 }
 
-fn write_json(
-    helper: &Helper<'_>,
-    _: &Handlebars<'_>,
-    _: &Context,
-    _: &mut RenderContext<'_, '_>,
-    out: &mut dyn Output,
-) -> HelperResult {
-    let value = helper.param(0).map_or(&Value::Null, |param| param.value());
-    out.write(&value.to_string())?;
-    Ok(())
-}
-
-fn write_data_url(
-    helper: &Helper<'_>,
-    _: &Handlebars<'_>,
-    _: &Context,
-    _: &mut RenderContext<'_, '_>,
-    out: &mut dyn Output,
-) -> HelperResult {
-    let text = helper.param(0).and_then(|param| param.value().as_str()).unwrap_or_default();
-    write!(out, "data:text/plain;charset=utf-8;base64,{}", BASE64_STANDARD.encode(text))?;
-    Ok(())
-}
+// Both refuse a value that is missing, or of another type, as the rest of a template does.
+handlebars_helper!(write_json: |value: Json| value.to_string());
+handlebars_helper!(write_data_url: |text: str| format!("data:text/plain;charset=utf-8;base64,{}", BASE64_STANDARD.encode(text)));
 
 #[cfg(test)]
 mod tests {
@@ -75,5 +55,9 @@ mod tests {
     fn a_missing_variable_is_an_error() {
         let error = render("t.yaml", "spec: {{size}}", &json!({})).unwrap_err().to_string();
         assert!(error.contains("t.yaml") && error.contains("size"), "{error}");
+        for text in ["spec: {{json size}}", "spec: {{data_url size}}"] {
+            assert!(render("t.yaml", text, &json!({})).is_err(), "{text}");
+        }
+        assert!(render("t.yaml", "spec: {{data_url size}}", &json!({"size": 3})).is_err(), "a number is no text");
     }
 }
