@@ -214,3 +214,18 @@ fn d1_no_manifest_of_ours_holds_a_namespace() {
         assert!(!text.lines().any(|line| line.trim() == "kind: Namespace"), "{}", path.display());
     }
 }
+
+/// Going back from Apply is free of the approver's right only as long as nothing else is edited with it: a field that the policy does
+/// not compare could be slipped in.
+#[test]
+fn the_approval_policy_compares_every_field_of_spec() {
+    let policy = fs::read_to_string(root().join("config/approval/policy.yaml")).unwrap();
+    let crd = serde_json::to_value(virt_advisor::api::crd(PROFILES)).unwrap();
+    let fields = crd.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties").unwrap();
+    for field in fields.as_object().unwrap().keys().filter(|field| *field != "action") {
+        let compared = ["", "?"]
+            .iter()
+            .any(|mark| policy.contains(&format!("&& object.spec.{mark}{field} == oldObject.spec.{mark}{field}\n")));
+        assert!(compared, "spec.{field} is not compared by config/approval/policy.yaml");
+    }
+}
