@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::{Stream, StreamExt};
 use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
 use kube::Client;
 use kube::api::ApiResource;
 use kube::client::Body;
+use kube::runtime::watcher::{self, Event};
 use tower::BoxError;
 
 use super::clock;
@@ -23,7 +25,7 @@ pub enum WatchState {
     Opening,
     /// The server has answered the last request to watch.
     Open,
-    /// The last request failed; it is tried again with growing pauses.
+    /// The last request failed, or what it answered broke off; it is tried again with growing pauses.
     Failing,
 }
 
@@ -120,6 +122,18 @@ impl Watched {
         });
         Client::new(service, namespace)
     }
+
+    /// `events`, those of this watch: one that breaks off is not open until its next request is answered.
+    pub(super) fn follow<K, S>(self, events: S) -> impl Stream<Item = watcher::Result<Event<K>>> + use<K, S>
+    where
+        S: Stream<Item = watcher::Result<Event<K>>>,
+    {
+        events.inspect(move |event| {
+            if event.is_err() {
+                self.all.broke_off(self.id);
+            }
+        })
+    }
 }
 
 impl Health {
@@ -132,6 +146,13 @@ impl Health {
         *failures_in_a_row = 0;
         health.opened += 1;
         health.enter(WatchState::Open);
+    }
+
+    /// Not counted as a failure: a request that failed has been counted, and an old version is no failure.
+    fn broke_off(&self, id: u64) {
+        if let Some(entry) = self.entries().get_mut(&id) {
+            entry.health.enter(WatchState::Failing);
+        }
     }
 
     fn failed(&self, id: u64, answer: Option<StatusCode>, problem: &str) {

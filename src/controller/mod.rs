@@ -142,7 +142,8 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
     let (store, writer) = reflector::store();
     let (gone, deletions) = unbounded();
     let forgetting = ctx.clone();
-    let events = reflector(writer, watcher(configs, watcher::Config::default())).default_backoff();
+    let events = watched.follow(watcher(configs, watcher::Config::default()));
+    let events = reflector(writer, events).default_backoff();
     let events = events.inspect(move |event| {
         match event {
             Ok(Event::Delete(config)) => forgetting.forget(&config.name_any()),

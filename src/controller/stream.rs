@@ -9,6 +9,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Resource, ResourceExt};
 
+use super::health::Watched;
 use crate::cluster::ClusterError;
 
 /// Objects in one page of a list: small pages keep the memory small, whatever the cluster holds.
@@ -34,9 +35,13 @@ pub(super) struct Object {
 }
 
 /// What happens to the objects of a kind, by their metadata.
-pub(super) fn events(api: Api<PartialObjectMeta<DynamicObject>>, kind: &str) -> impl Stream<Item = Told> + use<> {
+pub(super) fn events(
+    api: Api<PartialObjectMeta<DynamicObject>>,
+    kind: &str,
+    watched: Watched,
+) -> impl Stream<Item = Told> + use<> {
     let kind = kind.to_owned();
-    list_and_watch(api).filter_map(move |event| {
+    watched.follow(list_and_watch(api)).filter_map(move |event| {
         let told = match event {
             Ok(Event::Init) => Some(Told::Began),
             Ok(Event::InitDone) => Some(Told::Listed),

@@ -199,10 +199,9 @@ impl Watches {
             Api::all_with(watched.client(self.cluster.client()), &resource);
         let (cluster, triggers, state) = (self.cluster.clone(), self.triggers.clone(), self.state.clone());
         async move {
-            let _until_it_ends = watched;
             let mut listed = BTreeSet::new();
             let mut began = false;
-            let mut events = pin!(events(api, &resource.kind));
+            let mut events = pin!(events(api, &resource.kind, watched));
             while let Some(event) = events.next().await {
                 let changed = match event {
                     Told::Changed(crd) if names.contains_key(&crd.name) => {
@@ -279,9 +278,8 @@ impl Watches {
         };
         let (cluster, triggers) = (self.cluster.clone(), self.triggers.clone());
         async move {
-            let _until_it_ends = watched;
             let (group, kind) = (&served.resource.group, &served.resource.kind);
-            let mut events = pin!(events(api, kind));
+            let mut events = pin!(events(api, kind, watched));
             while let Some(event) = events.next().await {
                 match event {
                     Told::Changed(object) => {
@@ -311,9 +309,8 @@ impl Watches {
         let api: Api<DynamicObject> = Api::all_with(watched.client(self.cluster.client()), &served.resource);
         let (triggers, rollouts, state) = (self.triggers.clone(), self.rollouts.clone(), self.state.clone());
         async move {
-            let _until_it_ends = watched;
             let mut objects = Vec::new();
-            let mut events = pin!(list_and_watch(api));
+            let mut events = pin!(watched.follow(list_and_watch(api)));
             while let Some(event) = events.next().await {
                 match event {
                     Ok(Event::Init) => objects.clear(),

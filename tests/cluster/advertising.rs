@@ -65,9 +65,8 @@ async fn advertised_configurations_come_back_and_are_never_overwritten() {
     fixture.rest().await;
     let before = fixture.config().await;
     fixture.stop_operator().await;
-    let mark = fixture.mark();
     fixture.start_operator();
-    fixture.until_watching_as_before(&mark).await;
+    fixture.until_watching().await;
     fixture.rest().await;
     assert_eq!(fixture.config().await.resource_version(), before.resource_version(), "a restart writes nothing");
 

@@ -224,7 +224,7 @@ async fn a_hyper_converged_elsewhere_is_not_touched() {
 /// P14: two configurations are approved within a moment: the machines are told once, and neither disturbs the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p14_two_profiles_approved_together_cost_one_rollout() {
-    let fixture = Fixture::start(Setup { speed: 2.5, ..setup() }).await;
+    let fixture = Fixture::start(Setup { speed: 1.0, workers: 1, ..setup() }).await;
     let both = [PROFILE, DENSITY];
     fixture.wait_for(Phase::Ignored).await;
     for name in both {

@@ -1,11 +1,11 @@
 //! A leased API server with everything that load-aware rebalancing meets, and the operator running on it as its own user
 //! with exactly the generated rights.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use controlplane::{Lease, Mark, Request, install_crds, lease};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use virt_advisor::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
+use virt_advisor::controller::{Health, WatchState};
 
 pub const PROFILE: &str = "load-aware-rebalancing";
 pub const VERSION: &str = "v0.0.1-test";
@@ -110,6 +111,7 @@ pub struct Fixture {
     /// The profile that the test is about.
     pub profile: &'static str,
     began: Mark,
+    health: Health,
 }
 
 impl Fixture {
@@ -150,6 +152,7 @@ impl Fixture {
             patience: Duration::from_secs(600),
             profile: setup.profile,
             began,
+            health: Health::default(),
         };
         for object in setup.hyper_converged.into_iter().chain(setup.descheduler) {
             fixture.create(&object, "kubectl-create").await;
@@ -196,6 +199,7 @@ impl Fixture {
     pub fn start_with(&mut self, client: Client, version: &'static str) {
         let stop = CancellationToken::new();
         let settings = virt_advisor::controller::Settings::new(version);
+        self.health = settings.health.clone();
         let settings = virt_advisor::controller::Settings { patience: self.patience, ..settings };
         let task = tokio::spawn(virt_advisor::controller::run(client, settings, stop.clone()));
         self.operator = Some(Operator { stop, task });
@@ -331,18 +335,19 @@ impl Fixture {
         self.stop_operator().await;
     }
 
-    /// Waits until every kind that was ever watched is watched again since `mark`.
-    pub async fn until_watching_as_before(&self, mark: &Mark) {
-        let watched = |mark: &Mark| -> BTreeSet<String> {
-            let requests = self.requests(mark).into_iter();
-            requests
-                .filter(|request| request.is_watch() && request.code == 200)
-                .map(|request| request.resource)
-                .collect()
-        };
-        let (before, until) = (watched(&self.began), Instant::now() + PATIENCE);
-        while watched(mark) != before {
-            assert!(Instant::now() < until, "{:?} instead of {before:?}", watched(mark));
+    /// Waits until every watch has been open for a second: one that resumes from a version which is too old for a server
+    /// that has just started is opened, told so at once, and lists again after a pause.
+    pub async fn until_watching(&self) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let watches = self.health.watches();
+            let settled = Timestamp::now() - SignedDuration::from_secs(1);
+            if !watches.is_empty()
+                && watches.iter().all(|watch| watch.state == WatchState::Open && watch.since < settled)
+            {
+                return;
+            }
+            assert!(Instant::now() < until, "{watches:#?}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
