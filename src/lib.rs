@@ -4,9 +4,12 @@
 
 pub mod api;
 pub mod cli;
+mod clock;
 pub mod cluster;
 pub mod controller;
+pub mod endpoints;
 pub mod engine;
+pub mod leader;
 pub mod plan;
 pub mod registry;
 pub mod rollout;

@@ -1,11 +1,15 @@
 //! The flags of `virt-advisor run`: those of the Go program, under their names.
 //!
-//! A flag whose feature does not exist yet ends the start with a sentence: whoever sets it relies on it.
+//! A flag that does not do what it says ends the start with a sentence: whoever sets it relies on it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
+use crate::api;
+use crate::endpoints::CertificateFiles;
+use crate::leader::{self, Timing};
 use crate::telemetry::Encoder;
 
 /// Switches are written as in Go: `--flag`, `--flag=true` or `--flag=false`.
@@ -35,23 +39,47 @@ pub(super) struct RunFlags {
     #[arg(long, value_name = "FORM")]
     zap_time_encoding: Option<String>,
 
-    /// Elect a leader, so that only one of several replicas works. Not supported yet: run one replica.
+    /// Elect a leader, so that only one of several replicas works.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
-    leader_elect: bool,
+    pub(super) leader_elect: bool,
 
-    /// Address of /healthz and /readyz; 0 is none. Not supported yet.
+    /// Namespace of the lease; the Pod's own if it is not set.
+    #[arg(long, value_name = "NAMESPACE", default_value = "")]
+    leader_election_namespace: String,
+
+    /// Name of the lease. The default is that of the Go program: while that one runs, this one waits.
+    #[arg(long, value_name = "NAME", default_value = leader::LEASE_NAME)]
+    pub(super) leader_election_id: String,
+
+    /// How long a lease that is not renewed keeps other replicas away.
+    #[arg(long, value_name = "DURATION", default_value = "137s", value_parser = duration)]
+    leader_election_lease_duration: Duration,
+
+    /// How long after its last renewal a leader stops writing and ends.
+    #[arg(long, value_name = "DURATION", default_value = "107s", value_parser = duration)]
+    leader_election_renew_deadline: Duration,
+
+    /// The pause between two renewals.
+    #[arg(long, value_name = "DURATION", default_value = "26s", value_parser = duration)]
+    leader_election_retry_period: Duration,
+
+    /// Name of this replica, to be read in the lease; a random suffix is added to it.
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pod_name: String,
+
+    /// Address of /healthz and /readyz, as :8081; 0 is none.
     #[arg(long, value_name = "ADDRESS", default_value = "0")]
     health_probe_bind_address: String,
 
-    /// Address of the metrics; 0 is none. Not supported yet.
+    /// Address of the metrics, as :8443; 0 is none.
     #[arg(long, value_name = "ADDRESS", default_value = "0")]
     metrics_bind_address: String,
 
-    /// Serve metrics over HTTPS, to authorized users only. Has no effect without metrics.
+    /// Serve metrics over HTTPS, and only to users who may get the URL /metrics. Has no effect without metrics.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set)]
-    metrics_secure: bool,
+    pub(super) metrics_secure: bool,
 
-    /// Folder of the metrics certificate. Not supported yet.
+    /// Folder of the metrics certificate, read again when it changes. Without it the certificate is one of our own making.
     #[arg(long, value_name = "FOLDER", default_value = "")]
     metrics_cert_path: String,
 
@@ -80,32 +108,24 @@ pub(super) struct RunFlags {
     enable_http2: bool,
 }
 
+/// An address that is served, unless it is switched off.
+fn served(address: &str) -> Option<&str> {
+    Some(address).filter(|address| !matches!(*address, "" | "0"))
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    api::parse_duration(text).ok_or_else(|| "it is a duration like 137s or 2m".to_owned())
+}
+
 impl RunFlags {
-    /// Says of every flag that is set and does nothing yet what to do instead, all at once.
-    pub(super) fn refuse_unfinished(&self) -> Result<(), String> {
-        let served = |address: &str| !matches!(address, "" | "0");
-        let unfinished = [
-            (
-                self.leader_elect,
-                "--leader-elect is not supported by this version: leave it out and run exactly one replica",
-            ),
-            (
-                served(&self.health_probe_bind_address),
-                "--health-probe-bind-address is not supported by this version: leave it out, together with the probes",
-            ),
-            (
-                served(&self.metrics_bind_address),
-                "--metrics-bind-address is not supported by this version: leave it out",
-            ),
-            (
-                !self.metrics_cert_path.is_empty(),
-                "--metrics-cert-path is not supported by this version, which serves no metrics: leave it out",
-            ),
+    /// Says of every flag that can't be what it is set to what to do instead, all at once.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let unsupported = [
             (
                 !self.webhook_cert_path.is_empty(),
                 "--webhook-cert-path has no meaning, there is no webhook: leave it out",
             ),
-            (self.enable_http2, "--enable-http2 is not supported by this version, which serves nothing: leave it out"),
+            (self.enable_http2, "--enable-http2 is not supported, probes and metrics are HTTP/1.1: leave it out"),
             (
                 self.zap_stacktrace_level.is_some(),
                 "--zap-stacktrace-level is not supported: leave it out; errors carry their causes",
@@ -115,8 +135,45 @@ impl RunFlags {
                 "--zap-time-encoding supports only rfc3339: leave it out",
             ),
         ];
-        let problems: Vec<_> = unfinished.iter().filter(|(set, _)| *set).map(|(_, problem)| *problem).collect();
-        if problems.is_empty() { Ok(()) } else { Err(problems.join("\nvirt-advisor: ")) }
+        let unsupported = unsupported.iter().filter(|(set, _)| *set).map(|(_, problem)| (*problem).to_owned());
+        let mut problems: Vec<_> = unsupported.chain(self.level().err()).collect();
+        if self.leader_elect {
+            problems.extend(self.timing().problems());
+        }
+        problems
+    }
+
+    pub(super) fn timing(&self) -> Timing {
+        Timing {
+            lease_duration: self.leader_election_lease_duration,
+            renew_deadline: self.leader_election_renew_deadline,
+            retry_period: self.leader_election_retry_period,
+        }
+    }
+
+    /// The namespace of the lease; `own` is that of the kubeconfig or of the Pod.
+    pub(super) fn lease_namespace<'a>(&'a self, own: &'a str) -> &'a str {
+        if self.leader_election_namespace.is_empty() { own } else { &self.leader_election_namespace }
+    }
+
+    /// A name that no other replica has, whatever its environment says: two of one name would both lead.
+    pub(super) fn identity(&self) -> String {
+        let name = if self.pod_name.is_empty() { "virt-advisor" } else { &self.pod_name };
+        format!("{name}_{}", uuid::Uuid::new_v4())
+    }
+
+    pub(super) fn probes(&self) -> Option<&str> {
+        served(&self.health_probe_bind_address)
+    }
+
+    pub(super) fn metrics(&self) -> Option<&str> {
+        served(&self.metrics_bind_address)
+    }
+
+    pub(super) fn certificate(&self) -> Option<CertificateFiles> {
+        let folder = Some(&self.metrics_cert_path).filter(|path| !path.is_empty()).map(PathBuf::from)?;
+        let (certificate, key) = (folder.join(&self.metrics_cert_name), folder.join(&self.metrics_cert_key));
+        Some(CertificateFiles { certificate, key })
     }
 
     pub(super) fn kubeconfig(&self) -> Option<PathBuf> {
@@ -155,14 +212,32 @@ mod tests {
     }
 
     #[test]
-    fn every_unfinished_flag_is_named_with_its_remedy() {
-        let deployment = ["--leader-elect", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8443"];
-        let problem = parse(&deployment).refuse_unfinished().unwrap_err();
-        for flag in ["--leader-elect", "--health-probe-bind-address", "--metrics-bind-address"] {
-            assert!(problem.contains(flag), "{problem}");
+    fn every_flag_that_can_not_be_is_named_with_its_remedy_at_once() {
+        let wrong = [
+            "--enable-http2",
+            "--webhook-cert-path=/x",
+            "--leader-elect",
+            "--leader-election-lease-duration=10s",
+            "--zap-log-level=loud",
+        ];
+        let problems = parse(&wrong).problems();
+        for flag in ["--enable-http2", "--webhook-cert-path", "--leader-election-lease-duration", "--zap-log-level"] {
+            assert!(problems.iter().any(|problem| problem.contains(flag)), "{flag}: {problems:?}");
         }
-        assert!(parse(&[]).refuse_unfinished().is_ok());
-        assert!(parse(&["--leader-elect=false", "--metrics-bind-address=0"]).refuse_unfinished().is_ok());
+        let deployment = ["--leader-elect", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8443"];
+        for fine in [&[][..], &deployment, &["--leader-elect=false", "--metrics-bind-address=0"]] {
+            assert_eq!(parse(fine).problems(), Vec::<String>::new(), "{fine:?}");
+        }
+    }
+
+    /// K6 (d): two replicas without a name, or of the same name, are two.
+    #[test]
+    fn k6_no_two_replicas_have_one_identity() {
+        for flags in [&[][..], &["--pod-name=", "--leader-elect"], &["--pod-name=virt-advisor-0"]] {
+            let (one, other) = (parse(flags).identity(), parse(flags).identity());
+            assert!(one != other && one.len() > 36, "{one} {other}");
+        }
+        assert!(parse(&["--pod-name=virt-advisor-0"]).identity().starts_with("virt-advisor-0_"));
     }
 
     #[test]

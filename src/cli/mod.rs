@@ -5,15 +5,14 @@ mod flags;
 mod printed;
 mod rbac;
 mod render;
+mod run;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 
-use crate::{api, cluster, controller, registry, telemetry};
+use crate::{api, registry, telemetry};
 use flags::RunFlags;
 
 pub use rbac::rbac_yaml;
@@ -37,6 +36,8 @@ enum Command {
     Render(render::RenderFlags),
     /// Print the CustomResourceDefinition, with the options of every profile.
     Crd,
+    /// Print the page of its metrics.
+    Metrics,
     /// Print the roles of the operator, from what core and profiles declare, and those of people.
     Rbac,
 }
@@ -49,13 +50,14 @@ pub fn main() -> ExitCode {
     let failed = |problem: String| (1, problem);
     let done = |()| ExitCode::SUCCESS;
     let result = match Cli::parse().command {
-        Command::Run(flags) => run(*flags).map(done).map_err(failed),
+        Command::Run(flags) => run::run(*flags).map_err(failed),
         Command::Diff(flags) => diff::run(flags, print),
         Command::Render(flags) => render::run(flags, print),
         Command::Crd => {
             let yaml = api::crd_yaml(registry::PROFILES).map_err(|error| error.to_string());
             yaml.and_then(|yaml| print(&yaml)).map(done).map_err(failed)
         }
+        Command::Metrics => print(&telemetry::definitions::page()).map(done).map_err(failed),
         Command::Rbac => {
             let yaml = rbac_yaml().map_err(|error| error.to_string());
             yaml.and_then(|yaml| print(&yaml)).map(done).map_err(failed)
@@ -78,32 +80,6 @@ fn print(text: &str) -> Result<(), String> {
         }
         Ok(()) | Err(_) => Ok(()),
     }
-}
-
-/// One thread: it waits almost always, and each further one costs memory.
-#[tokio::main(flavor = "current_thread")]
-async fn run(flags: RunFlags) -> Result<(), String> {
-    flags.refuse_unfinished()?;
-    telemetry::init(flags.encoder(), flags.level()?);
-    let client = cluster::connect(flags.kubeconfig()).await.map_err(|error| error.to_string())?;
-    let stop = CancellationToken::new();
-    stop_on_signal(stop.clone())?;
-    tracing::info!(version = VERSION, "the operator starts");
-    controller::run(client, controller::Settings::new(VERSION), stop).await;
-    Ok(())
-}
-
-fn stop_on_signal(stop: CancellationToken) -> Result<(), String> {
-    let listen = |kind| signal(kind).map_err(|error| format!("signals can't be received: {error}"));
-    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        stop.cancel();
-    });
-    Ok(())
 }
 
 #[cfg(test)]

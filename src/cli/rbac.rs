@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use profile_sdk::{Access, Declared};
 use serde_json::{Value, json};
 
-use crate::{registry, rollout};
+use crate::{leader, registry, rollout};
 
 /// The name of the roles.
 const NAME: &str = "virt-advisor-operator-manager-role";
@@ -41,11 +41,39 @@ pub fn rbac_yaml() -> Result<String, serde_saphyr::ser::Error> {
         yaml.push_str("---\n");
         yaml.push_str(&serde_saphyr::to_string(&role("ClusterRole", metadata, &rules))?);
     }
+    for (name, rules) in metrics_roles() {
+        yaml.push_str("---\n");
+        yaml.push_str(&serde_saphyr::to_string(&role("ClusterRole", json!({"name": name}), &rules))?);
+    }
+    let metadata = json!({"name": "virt-advisor-operator-leader-election-role", "namespace": OWN_NAMESPACE});
+    yaml.push_str("---\n");
+    yaml.push_str(&serde_saphyr::to_string(&role("Role", metadata, &lease_rules()))?);
     for (namespace, rules) in rules.iter().filter_map(|(namespace, rules)| Some((namespace.as_ref()?, rules))) {
         yaml.push_str("---\n");
         yaml.push_str(&serde_saphyr::to_string(&role("Role", json!({"name": NAME, "namespace": namespace}), rules))?);
     }
     Ok(yaml)
+}
+
+/// Where the operator is installed unless an overlay says otherwise.
+const OWN_NAMESPACE: &str = "virt-advisor-operator";
+
+/// For the operator: reviewing who asks for metrics. For whoever asks: reading them.
+fn metrics_roles() -> [(&'static str, Vec<Value>); 2] {
+    let reviews = vec![
+        rule("authentication.k8s.io", "tokenreviews", &["create"], &[]),
+        rule("authorization.k8s.io", "subjectaccessreviews", &["create"], &[]),
+    ];
+    let reading = vec![json!({"nonResourceURLs": ["/metrics"], "verbs": ["get"]})];
+    [("virt-advisor-operator-metrics-auth-role", reviews), ("virt-advisor-operator-metrics-reader", reading)]
+}
+
+/// What leader election needs in the namespace of the operator. A name can't be demanded of what is created.
+fn lease_rules() -> Vec<Value> {
+    vec![
+        rule("coordination.k8s.io", "leases", &["create"], &[]),
+        rule("coordination.k8s.io", "leases", &["get", "update", "watch"], &[leader::LEASE_NAME]),
+    ]
 }
 
 /// Followed by core, so that a kind is seen when it is installed.

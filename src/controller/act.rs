@@ -21,6 +21,9 @@ pub(super) enum ActError {
     /// Somebody edited the configuration since it was decided.
     #[error("the configuration was edited; nothing is written until it is looked at again")]
     Superseded,
+    /// The process was told to stop.
+    #[error("nothing more is written: the operator stops")]
+    Stopping,
     /// A target could not be written.
     #[error("writing {target} failed: {source}")]
     Target {
@@ -37,6 +40,7 @@ impl ActError {
         match self {
             Self::Configuration(source) | Self::Target { source, .. } => source.reason(),
             Self::Superseded => "Superseded",
+            Self::Stopping => "Stopping",
         }
     }
 }
@@ -52,6 +56,9 @@ pub(super) async fn write(
 ) -> (BTreeMap<String, Written>, Result<(), ActError>) {
     let mut written = BTreeMap::new();
     for item in execution.write.iter().filter_map(|name| plan.item(name)) {
+        if ctx.stop.is_cancelled() {
+            return (written, Err(ActError::Stopping));
+        }
         if let Err(error) = still_wanted(ctx, config).await {
             return (written, Err(error));
         }

@@ -154,6 +154,51 @@ pub(super) async fn world(
     Ok(World::Planned(Plan::new(basis, items)))
 }
 
+/// Opens the watches that `config` will need, so that a replica which comes to lead has them. What can't be opened now is
+/// opened then.
+pub(super) async fn warm(ctx: &Context, config: &str) {
+    let Some(profile) = registry::find(ctx.profiles, config) else { return };
+    let seen = |subject: Subject, version: Option<String>| ctx.triggers.seen(config, subject, version);
+    let engine = Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen);
+    if let Err(error) = followed_kinds(ctx, config, profile, &engine).await {
+        tracing::debug!(config, %error, "watches can't be opened yet");
+    }
+}
+
+/// The profile's kinds that are served, watched from now on. What is not served may come: its CRD is followed.
+async fn followed_kinds(
+    ctx: &Context,
+    config: &str,
+    profile: &dyn Profile,
+    engine: &Engine<'_>,
+) -> Result<BTreeMap<Kind, Served>, GatherError> {
+    let mut kinds: Vec<_> = profile.kinds().iter().map(|declared| declared.kind).collect();
+    kinds.push(ctx.rollouts.watched());
+    for kind in &kinds {
+        let name = kind.crd_name();
+        ctx.triggers.seen(config, crd_subject(&name), ctx.watches.crd_version(&name));
+    }
+    let served = engine.served(kinds).await?;
+    // CRDs are followed by a watch of their own.
+    let scopes: Vec<_> = served
+        .iter()
+        .filter(|(kind, _)| kind.group != "apiextensions.k8s.io")
+        .flat_map(|(kind, served)| {
+            let scope = |namespace| Scope { served: served.clone(), namespace };
+            namespaces(profile, kind).into_iter().map(scope)
+        })
+        .collect();
+    ctx.watches.follow(config, &scopes).await?;
+    Ok(served)
+}
+
+/// The namespaces outside of which the profile has nothing of this kind; `None` stands for all of them.
+fn namespaces(profile: &dyn Profile, kind: &Kind) -> BTreeSet<Option<&'static str>> {
+    let declared = profile.kinds().iter().filter(|declared| declared.kind == *kind);
+    let namespaces: BTreeSet<_> = declared.map(|declared| declared.namespace).collect();
+    if namespaces.is_empty() || namespaces.contains(&None) { BTreeSet::from([None]) } else { namespaces }
+}
+
 /// The kind as it is served, if it is.
 pub(super) async fn resolve(ctx: &Context, kind: &Kind) -> Result<Option<Served>, GatherError> {
     ctx.cluster.resolve(kind).await.map_err(|source| GatherError::Kind { kind: kind.kind, source })
@@ -184,8 +229,7 @@ impl Look<'_> {
         planner: &dyn Planner,
         before: Option<&Drafted>,
     ) -> Result<Result<Drafted, World>, GatherError> {
-        let served = self.served_kinds().await?;
-        self.follow(&served).await?;
+        let served = followed_kinds(self.ctx, self.config, self.profile, &self.engine).await?;
         // What a watch has followed since it was read is as it was.
         // And what a profile makes of a value may depend on its options.
         let same = before.filter(|before| !self.all && before.generation == self.wanted.generation);
@@ -210,37 +254,6 @@ impl Look<'_> {
             name: read.name.clone(),
         };
         self.changed.contains(&subject)
-    }
-
-    /// The profile's kinds that are served. What is not served may come: its CRD is followed.
-    async fn served_kinds(&self) -> Result<BTreeMap<Kind, Served>, GatherError> {
-        let mut kinds: Vec<_> = self.profile.kinds().iter().map(|declared| declared.kind).collect();
-        kinds.push(self.ctx.rollouts.watched());
-        for kind in &kinds {
-            let name = kind.crd_name();
-            self.ctx.triggers.seen(self.config, crd_subject(&name), self.ctx.watches.crd_version(&name));
-        }
-        Ok(self.engine.served(kinds).await?)
-    }
-
-    async fn follow(&self, served: &BTreeMap<Kind, Served>) -> Result<(), NotListed> {
-        // CRDs are followed by a watch of their own.
-        let kinds: Vec<_> = served
-            .iter()
-            .filter(|(kind, _)| kind.group != "apiextensions.k8s.io")
-            .flat_map(|(kind, served)| {
-                let scope = |namespace| Scope { served: served.clone(), namespace };
-                self.namespaces(kind).into_iter().map(scope)
-            })
-            .collect();
-        self.ctx.watches.follow(self.config, &kinds).await
-    }
-
-    /// The namespaces outside of which the profile has nothing of this kind; `None` stands for all of them.
-    fn namespaces(&self, kind: &Kind) -> BTreeSet<Option<&'static str>> {
-        let declared = self.profile.kinds().iter().filter(|declared| declared.kind == *kind);
-        let namespaces: BTreeSet<_> = declared.map(|declared| declared.namespace).collect();
-        if namespaces.is_empty() || namespaces.contains(&None) { BTreeSet::from([None]) } else { namespaces }
     }
 
     async fn items(&self, drafted: &Drafted, memory: &mut Memory) -> Result<Vec<PlanItem>, GatherError> {

@@ -1,19 +1,24 @@
-//! How the watches are: each with what became of its last request. Read by whoever displays it; trouble is logged.
+//! How the operator is: its watches, each with what became of its last request, and the configurations as it sees them.
+//! Read by whoever displays it; trouble is logged.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures::{Stream, StreamExt};
 use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
-use kube::Client;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ApiResource;
 use kube::client::Body;
+use kube::core::DeserializeGuard;
+use kube::runtime::reflector::Store;
 use kube::runtime::watcher::{self, Event};
+use kube::{Client, Resource, ResourceExt};
 use tower::BoxError;
 
-use super::clock;
+use crate::api::VirtPlatformConfig;
+use crate::clock;
 
 /// Failures in a row that are worth a warning: one or two are a server that restarts.
 const WORTH_A_WARNING: u64 = 3;
@@ -48,11 +53,12 @@ pub struct WatchHealth {
     pub failures: u64,
 }
 
-/// The health of every watch of an operator, shared between it and whoever displays it.
+/// What an operator knows of itself, shared between it and whoever displays it.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     watches: Arc<Mutex<BTreeMap<u64, Entry>>>,
     next: Arc<AtomicU64>,
+    configs: Arc<OnceLock<Store<DeserializeGuard<VirtPlatformConfig>>>>,
 }
 
 #[derive(Debug)]
@@ -66,6 +72,38 @@ impl Health {
     #[must_use]
     pub fn watches(&self) -> Vec<WatchHealth> {
         self.entries().values().map(|entry| entry.health.clone()).collect()
+    }
+
+    /// The configurations as they were seen last, but for those that do not fit our types.
+    #[must_use]
+    pub fn configurations(&self) -> Vec<VirtPlatformConfig> {
+        let known = self.configs.get().map(Store::state).unwrap_or_default();
+        let mut configs: Vec<_> = known.iter().filter_map(|config| config.0.as_ref().ok().cloned()).collect();
+        configs.sort_by_key(ResourceExt::name_any);
+        configs
+    }
+
+    /// What keeps the operator from seeing what it must see; nothing if it is ready.
+    ///
+    /// Only its own kind and the CRDs: another kind that can't be watched is named in the status of whoever needs it.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let watches = self.watches();
+        let needed = [VirtPlatformConfig::kind(&()), CustomResourceDefinition::kind(&())];
+        needed
+            .iter()
+            .filter_map(|kind| match watches.iter().find(|watch| watch.kind == **kind) {
+                None => Some(format!("{kind} is not served or can't be listed yet; the log says why")),
+                Some(watch) if watch.opened == 0 => Some(format!("{kind} is not watched yet")),
+                Some(_) => None,
+            })
+            .collect()
+    }
+
+    /// Configurations are seen in `store` from now on.
+    pub(super) fn sees(&self, store: Store<DeserializeGuard<VirtPlatformConfig>>) {
+        // An operator is run once; another one would have a health of its own.
+        let _ = self.configs.set(store);
     }
 
     /// A watch of `kind` begins. It is listed until the answer is dropped.

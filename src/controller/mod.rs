@@ -3,7 +3,6 @@
 mod act;
 mod advertise;
 mod claims;
-mod clock;
 mod gather;
 mod health;
 mod memory;
@@ -33,8 +32,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::VirtPlatformConfig;
 use crate::cluster::Cluster;
+use crate::leader::Fence;
 use crate::registry::{self, Profiles};
 use crate::rollout::{MachineConfigPools, Rollouts};
+use crate::telemetry::Metrics;
 use claims::Claims;
 use memory::Memory;
 use triggers::{Causes, Triggers};
@@ -44,6 +45,9 @@ pub use health::{Health, WatchHealth, WatchState};
 
 /// How long to wait before advertising is tried again after an error.
 const ADVERTISE_PAUSE: Duration = Duration::from_secs(5);
+
+/// Configurations that are looked at at the same time.
+pub const CONCURRENCY: u16 = 2;
 
 /// How long one try may take.
 const ADVERTISE_LIMIT: Duration = Duration::from_secs(30);
@@ -61,6 +65,9 @@ struct Context {
     profiles: Profiles,
     version: &'static str,
     patience: Duration,
+    fence: Fence,
+    metrics: Metrics,
+    stop: CancellationToken,
 }
 
 impl Context {
@@ -101,13 +108,24 @@ pub struct Settings {
     pub patience: Duration,
     /// Where it tells how its watches are.
     pub health: Health,
+    /// Whether it leads. While it does not, it keeps its watches open, plans nothing and writes nothing.
+    pub fence: Fence,
+    /// Where it counts what it does.
+    pub metrics: Metrics,
 }
 
 impl Settings {
     /// The registered profiles, and time for a machine to be drained and to reboot.
     #[must_use]
     pub fn new(version: &'static str) -> Self {
-        Self { profiles: registry::PROFILES, version, patience: Duration::from_secs(600), health: Health::default() }
+        Self {
+            profiles: registry::PROFILES,
+            version,
+            patience: Duration::from_secs(600),
+            health: Health::default(),
+            fence: Fence::open(),
+            metrics: Metrics::default(),
+        }
     }
 }
 
@@ -115,7 +133,8 @@ impl Settings {
 ///
 /// A cluster that does not answer, or lacks the CRD, is waited for: it is said once for each change of the reason.
 pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
-    let Settings { profiles, version, patience, health } = settings;
+    let Settings { profiles, version, patience, health, fence, metrics } = settings;
+    let client = metrics.count(fence.guard(client));
     if stop.run_until_cancelled(start::wait_until_served(&client)).await.is_none() {
         return;
     }
@@ -126,7 +145,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
     let triggers = Arc::new(triggers);
     let rollouts: Arc<dyn Rollouts> = Arc::new(MachineConfigPools::default());
     let ctx = Arc::new(Context {
-        watches: Watches::new(cluster.clone(), triggers.clone(), rollouts.clone(), health),
+        watches: Watches::new(cluster.clone(), triggers.clone(), rollouts.clone(), health.clone()),
         cluster,
         triggers,
         rollouts,
@@ -135,11 +154,15 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
         profiles,
         version,
         patience,
+        fence,
+        metrics,
+        stop: stop.clone(),
     });
     let crds = ctx.watches.follow_crds(gather::declared_crds(profiles, ctx.rollouts.watched()));
 
     // The events themselves are needed too: the controller tells of no deletion.
     let (store, writer) = reflector::store();
+    health.sees(store.clone());
     let (gone, deletions) = unbounded();
     let forgetting = ctx.clone();
     let events = watched.follow(watcher(configs, watcher::Config::default()));
@@ -156,10 +179,17 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
         // The receiver ends with the process.
         let _ = gone.unbounded_send(());
     });
-    let advertising =
-        deletions.for_each(|()| advertise_until_done(&ctx, |name| store.get(&ObjectRef::new(name)).is_some()));
+    let advertising = deletions.for_each(|()| async {
+        ctx.fence.opened().await;
+        advertise_until_done(&ctx, |name| store.get(&ObjectRef::new(name)).is_some()).await
+    });
+    let beginning = async {
+        ctx.fence.opened().await;
+        ctx.triggers.look_at_all();
+        std::future::pending().await
+    };
     let controller = Controller::for_stream(events.applied_objects(), store.clone())
-        .with_config(Config::default().concurrency(2))
+        .with_config(Config::default().concurrency(CONCURRENCY))
         .reconcile_all_on(woken)
         .graceful_shutdown_on(stop.clone().cancelled_owned());
     let reconciles = controller.run(reconcile::reconcile, |_, never, _| match *never {}, ctx.clone());
@@ -180,6 +210,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
         () = reconciles => {}
         () = advertising => {}
         () = crds => {}
+        () = beginning => {}
         () = hung => {}
     }
     ctx.watches.close();

@@ -12,7 +12,6 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::act::{self, ActError};
-use super::clock::now;
 use super::gather::{self, GatherError};
 use super::memory::{Memory, Settled, spread};
 use super::triggers::Causes;
@@ -20,6 +19,7 @@ use super::{Context, report};
 use crate::api::{
     self, Action, Operation, Phase, Severity, Summary, VirtPlatformConfig, VirtPlatformConfigStatus as Status,
 };
+use crate::clock::now;
 use crate::cluster::{ClusterError, Note};
 use crate::plan::conditions::Verdict;
 use crate::plan::decide::decide;
@@ -65,7 +65,7 @@ impl LookError {
     /// Somebody was faster than us: normal, and no reason to wait long.
     fn is_race(&self) -> bool {
         match self {
-            Self::Status(ClusterError::Moved) | Self::Act(ActError::Superseded) => true,
+            Self::Status(ClusterError::Moved) | Self::Act(ActError::Superseded | ActError::Stopping) => true,
             Self::Gather(GatherError::Engine(error)) => error.is_race(),
             Self::Act(ActError::Target { source, .. }) => matches!(source, ClusterError::Moved),
             Self::Gather(_) | Self::Act(_) | Self::Status(_) | Self::Timeout => false,
@@ -78,10 +78,17 @@ pub(super) async fn reconcile(
     object: Arc<DeserializeGuard<VirtPlatformConfig>>,
     ctx: Arc<Context>,
 ) -> Result<Next, Infallible> {
-    let config = match &object.0 {
-        Ok(config) => config,
-        Err(invalid) => return Ok(reject_unreadable(&ctx, invalid).await),
+    let under_way = ctx.metrics.look();
+    let (next, failed) = match &object.0 {
+        Ok(config) => attend(config, &ctx).await,
+        Err(invalid) => (reject_unreadable(&ctx, invalid).await, false),
     };
+    under_way.end(failed);
+    Ok(next)
+}
+
+/// Looks at `config` if there is anything to see. Returns when to do so again, and whether it failed.
+async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
     let name = config.name_any();
     let memory = ctx.memory(&name);
     let mut memory = memory.lock().await;
@@ -92,19 +99,29 @@ pub(super) async fn reconcile(
     }
     if config.resource_version().is_some() && config.resource_version() == memory.replaced_version {
         // The event of our own write is on its way.
-        return Ok(Next::await_change());
+        return (Next::await_change(), false);
+    }
+    if !ctx.fence.is_open() {
+        // Another replica leads. When this one does, everything is looked at.
+        match config.spec.action {
+            Action::Ignore => ctx.stand_aside(&name),
+            Action::DryRun | Action::Apply => gather::warm(ctx, &name).await,
+        }
+        return (Next::await_change(), false);
     }
     let mut causes = ctx.triggers.take(&name);
     let settled = Settled::of(config);
     if memory.settled.as_ref() == Some(&settled) && !causes.any() && !memory.is_due() {
-        return Ok(rest(&memory));
+        return (rest(&memory), false);
     }
     causes.objects |= needs_everything(&mut memory, &settled, config);
-    let outcome = tokio::time::timeout(BUDGET, look(&ctx, config, &causes, &mut memory)).await;
+    let outcome = tokio::time::timeout(BUDGET, look(ctx, config, &causes, &mut memory)).await;
+    let mut failed = false;
     match outcome.unwrap_or(Err(LookError::Timeout)) {
         Ok(()) => memory.no_error(),
         Err(error) => {
             let pause = memory.pause_after_error(&name);
+            failed = !error.is_race();
             if error.is_race() {
                 tracing::debug!(config = name, %error, "looking again");
             } else {
@@ -118,14 +135,14 @@ pub(super) async fn reconcile(
             if let Some(problem) =
                 unread.filter(|_| memory.failing_for() >= UNREADABLE || matches!(error, LookError::Timeout))
             {
-                tell_unread(&ctx, config, error.reason(), &problem, &mut memory).await;
+                tell_unread(ctx, config, error.reason(), &problem, &mut memory).await;
             }
             memory.settled = None;
             memory.forget_plan();
             memory.due = Some(Instant::now() + pause);
         }
     }
-    Ok(rest(&memory))
+    (rest(&memory), failed)
 }
 
 /// Says in the status what can't be read. If that fails too, the log has said it.
@@ -167,6 +184,7 @@ async fn look(
     causes: &Causes,
     memory: &mut Memory,
 ) -> Result<(), LookError> {
+    let began = Instant::now();
     let wanted = Wanted::of(config);
     let old = our_status(config);
     let name = config.name_any();
@@ -187,6 +205,7 @@ async fn look(
     let declared_impact = declared_impact(ctx, &name);
     let seen = Observed { wanted: &wanted, status: &old, world, version: ctx.version, declared_impact };
 
+    let planned_in = began.elapsed();
     let now = now();
     let decision = decide(&seen, now);
 
@@ -209,6 +228,9 @@ async fn look(
         memory.slow.clear();
     }
     memory.due = Some(Instant::now() + pause);
+    if let (World::Planned(_), Some(phase)) = (&seen.world, new.phase.filter(|_| new.planned_at != old.planned_at)) {
+        ctx.metrics.planned(&name, &format!("{phase:?}"), planned_in);
+    }
     let items = new.items.clone();
     report(ctx, config, &old, new, memory, now).await?;
     if let (World::Planned(plan), false) = (&seen.world, memory.deferred) {
@@ -264,11 +286,25 @@ async fn report(
     memory.written_at = Some(now);
     let phase = new.phase.map(|phase| format!("{phase:?}"));
     tracing::info!(config = name, phase, plan = new.plan_hash, "status written");
+    count(ctx, &name, old, &new, now);
     memory.recorded &= record(ctx, config, &report::notes(old, &new), now).await;
     // As it is stored: what comes back with the event of this write is nothing new.
     settled.status = written.status;
     memory.settled = Some(settled);
     Ok(())
+}
+
+/// Counts what the step from `old` to `new` was.
+fn count(ctx: &Context, name: &str, old: &Status, new: &Status, now: jiff::Timestamp) {
+    let Some(phase) = new.phase else { return };
+    let outcome = format!("{phase:?}");
+    if old.phase == Some(Phase::InProgress) && phase != Phase::InProgress {
+        let approved = old.approval.as_ref().map_or(now, |approval| approval.at.0);
+        ctx.metrics.executed(name, &outcome, now.duration_since(approved).as_secs_f64());
+    }
+    if phase == Phase::Drifted && old.phase != Some(Phase::Drifted) {
+        ctx.metrics.drifted(name);
+    }
 }
 
 /// Records `notes`, if that can be done now.

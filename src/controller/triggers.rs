@@ -149,6 +149,12 @@ impl Triggers {
         self.wake();
     }
 
+    /// Every configuration is to be looked at.
+    pub(super) fn look_at_all(&self) {
+        self.state().values_mut().for_each(|found| found.causes.objects = true);
+        self.wake();
+    }
+
     fn mark(&self, mut concerns: impl FnMut(&mut Dependencies) -> bool) {
         let concerned = self.state().values_mut().filter_map(|found| concerns(found).then_some(())).count();
         if concerned > 0 {

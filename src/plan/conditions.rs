@@ -103,6 +103,12 @@ pub fn derive(old: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<C
     new
 }
 
+/// Whether what `conditions` say may be out of date, since the objects can't be read.
+#[must_use]
+pub fn is_unreadable(conditions: &[Condition]) -> bool {
+    conditions.iter().any(|found| found.type_ == condition::READING_FAILED && found.status == "True")
+}
+
 /// Says in `status` that nothing can be said at present, for `reason`, and leaves everything else as it was. Returns whether
 /// that is news: while the same object can't be read for the same reason, it is said once, whatever the server says each time.
 pub fn unreadable(

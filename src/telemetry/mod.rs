@@ -1,4 +1,9 @@
-//! Logs: structured, one line an event, to standard error.
+//! What the operator tells of itself: logs, structured, one line an event, to standard error; and metrics.
+
+pub mod definitions;
+mod metrics;
+
+pub use metrics::{Label, Metrics};
 
 use tracing_subscriber::EnvFilter;
 

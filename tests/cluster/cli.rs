@@ -23,7 +23,11 @@ fn complaint(output: &Output) -> String {
 
 #[test]
 fn generated_files_are_current() {
-    for (command, path) in [("crd", our_crd()), ("rbac", root().join("config/rbac/role.yaml"))] {
+    for (command, path) in [
+        ("crd", our_crd()),
+        ("rbac", root().join("config/rbac/role.yaml")),
+        ("metrics", root().join("docs/METRICS.md")),
+    ] {
         let output = run(&[command], "");
         assert!(output.status.success(), "{output:?}");
         let file = std::fs::read_to_string(&path).unwrap();
@@ -31,12 +35,36 @@ fn generated_files_are_current() {
     }
 }
 
+/// Whatever is wrong with the start is told at once: flags, addresses, certificates, the cluster.
 #[test]
-fn a_flag_whose_feature_is_missing_ends_the_start_with_a_sentence() {
-    let output = run(&["run", "--leader-elect", "--metrics-bind-address=:8443"], "/nowhere");
-    let text = complaint(&output);
-    assert!(text.contains("--leader-elect is not supported by this version"), "{text}");
-    assert!(text.contains("--metrics-bind-address is not supported"), "{text}");
+fn everything_that_keeps_it_from_starting_is_told_at_once() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let probes = format!("--health-probe-bind-address={address}");
+    let wrong = [
+        "run",
+        &probes,
+        "--metrics-bind-address=nowhere",
+        "--metrics-cert-path=/no/such/folder",
+        "--leader-elect",
+        "--leader-election-lease-duration=100s",
+        "--enable-http2",
+        "--zap-log-level=loud",
+    ];
+    let text = complaint(&run(&wrong, "/no/such/file"));
+    for problem in [
+        &format!("--health-probe-bind-address={address} can't be used: Address already in use"),
+        "--metrics-bind-address=nowhere can't be used",
+        "/no/such/folder/tls.crt",
+        "--leader-election-lease-duration must be longer than --leader-election-renew-deadline",
+        "--enable-http2 is not supported",
+        "not \"loud\"",
+        "no cluster is configured",
+    ] {
+        assert!(text.contains(problem), "{problem} is not in {text}");
+    }
+    let text = complaint(&run(&["run", "--leader-election-lease-duration=soon"], ""));
+    assert!(text.contains("--leader-election-lease-duration") && text.contains("137s"), "{text}");
 }
 
 #[test]
@@ -70,6 +98,7 @@ fn help_names_every_flag_of_the_go_program() {
     for flag in [
         "--kubeconfig",
         "--leader-elect",
+        "--leader-election-namespace",
         "--health-probe-bind-address",
         "--metrics-bind-address",
         "--metrics-secure",

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use controlplane::{Lease, Mark, Request, install_crds, lease};
-use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -22,6 +21,8 @@ pub const PROFILE: &str = "load-aware-rebalancing";
 pub const VERSION: &str = "v0.0.1-test";
 /// The user that the operator runs as.
 pub const USER: &str = "virt-advisor";
+/// The namespace that the manifests install into.
+pub const OWN_NAMESPACE: &str = "virt-advisor-operator";
 /// The longest time that anything may take; a fast machine needs a fraction.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How long an unchanged world is watched for writes.
@@ -165,6 +166,7 @@ impl Fixture {
 
     /// The generated role, for the operator's user.
     pub async fn grant_rights(&self) {
+        create_namespace(&self.admin, OWN_NAMESPACE).await;
         let role = std::fs::read_to_string(root().join("config/rbac/role.yaml")).expect("a generated role");
         controlplane::apply_yaml(&self.admin, &role, "test").await.expect("the role is applied");
         let binding = json!({
@@ -180,6 +182,36 @@ impl Fixture {
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
         });
         controlplane::apply_yaml(&self.admin, &binding.to_string(), "test").await.expect("the role is bound");
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": "virt-advisor-leader", "namespace": OWN_NAMESPACE},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "virt-advisor-operator-leader-election-role"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
+        });
+        controlplane::apply_yaml(&self.admin, &binding.to_string(), "test").await.expect("the role is bound");
+    }
+
+    /// Gives `subject` a ClusterRole.
+    pub async fn bind(&self, role: &str, subject: Value) {
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": format!("test-{role}")},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}, "subjects": [subject],
+        });
+        controlplane::apply_yaml(&self.admin, &binding.to_string(), "test").await.expect("the role is bound");
+    }
+
+    /// Waits until nothing is asked but leases.
+    pub async fn rest_but_renewals(&self) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let mark = self.mark();
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            let asked = self.requests(&mark);
+            if asked.iter().all(|request| request.is_watch() || request.resource == "leases") {
+                return;
+            }
+            assert!(Instant::now() < until, "the operator does not come to rest: {asked:#?}");
+        }
     }
 
     pub fn start_operator(&mut self) {
@@ -321,7 +353,8 @@ impl Fixture {
     pub fn target_writes(&self, mark: &Mark) -> Vec<String> {
         let requests = self.requests(mark).into_iter();
         let targets = requests.filter(|request| {
-            request.is_write() && !(request.group == "advisor.kubevirt.io" || request.group == "events.k8s.io")
+            request.is_write()
+                && !["advisor.kubevirt.io", "events.k8s.io", "coordination.k8s.io"].contains(&request.group.as_str())
         });
         targets.map(|request| format!("{} {} {}", request.verb, request.resource, request.name)).collect()
     }
@@ -340,15 +373,14 @@ impl Fixture {
     pub async fn until_watching(&self) {
         let until = Instant::now() + PATIENCE;
         loop {
+            let before = self.health.watches();
+            tokio::time::sleep(Duration::from_secs(1)).await;
             let watches = self.health.watches();
-            let settled = Timestamp::now() - SignedDuration::from_secs(1);
-            if !watches.is_empty()
-                && watches.iter().all(|watch| watch.state == WatchState::Open && watch.since < settled)
-            {
+            let open = !watches.is_empty() && watches.iter().all(|watch| watch.state == WatchState::Open);
+            if open && watches == before {
                 return;
             }
             assert!(Instant::now() < until, "{watches:#?}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 

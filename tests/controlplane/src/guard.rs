@@ -132,12 +132,15 @@ impl Process {
     }
 
     /// How it ended, if it did.
-    pub(crate) fn exited(&mut self) -> Option<ExitStatus> {
+    pub fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
     /// Halts it, and returns once none of its threads runs any more: a signal alone takes effect a moment later.
-    pub(crate) fn pause(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn pause(&self) -> Result<(), Error> {
         self.signal(Signal::SIGSTOP)?;
         // Its end is left (WNOWAIT) to `exited`.
         let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
@@ -145,8 +148,25 @@ impl Process {
     }
 
     /// Lets it go on.
-    pub(crate) fn resume(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn resume(&self) -> Result<(), Error> {
         self.signal(Signal::SIGCONT)
+    }
+
+    /// Asks it to end, as the kubelet does.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn terminate(&self) -> Result<(), Error> {
+        self.signal(Signal::SIGTERM)
+    }
+
+    /// What it has written so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
     fn signal(&self, signal: Signal) -> Result<(), Error> {

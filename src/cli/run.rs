@@ -1,0 +1,117 @@
+//! `virt-advisor run`: puts the operator together from its parts.
+
+use std::process::ExitCode;
+
+use kube::Client;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::VERSION;
+use super::flags::RunFlags;
+use crate::controller::{self, Settings};
+use crate::endpoints::{self, Protection, Sources};
+use crate::leader::Election;
+use crate::{cluster, telemetry};
+
+/// One thread: it waits almost always, and each further one costs memory.
+#[tokio::main(flavor = "current_thread")]
+pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
+    let mut problems = flags.problems();
+    // What the flags say may be wrong; how they are told does not depend on it.
+    telemetry::init(flags.encoder(), flags.level().unwrap_or("info"));
+    let mut note = |problem: String| problems.push(problem);
+    let client = cluster::connect(flags.kubeconfig()).await.map_err(|error| note(error.to_string())).ok();
+    let probes = match flags.probes() {
+        Some(address) => endpoints::listen("--health-probe-bind-address", address)
+            .await
+            .map_err(|error| note(error.to_string()))
+            .ok(),
+        None => None,
+    };
+    let metrics = match flags.metrics() {
+        Some(address) => {
+            endpoints::listen("--metrics-bind-address", address).await.map_err(|error| note(error.to_string())).ok()
+        }
+        None => None,
+    };
+    let secure = flags.metrics().is_some() && flags.metrics_secure;
+    let tls = if secure {
+        endpoints::acceptor(flags.certificate()).map_err(|error| note(error.to_string())).ok()
+    } else {
+        None
+    };
+    let (Some(client), true) = (client, problems.is_empty()) else {
+        return Err(problems.join("\nvirt-advisor: "));
+    };
+
+    let stop = CancellationToken::new();
+    stop_on_signal(stop.clone())?;
+    tracing::info!(version = VERSION, "the operator starts");
+    let election = flags.leader_elect.then(|| election(&flags, &client));
+    let mut settings = Settings::new(VERSION);
+    if let Some(election) = &election {
+        settings.fence = election.fence();
+    }
+    if let Some(listener) = probes {
+        tokio::spawn(endpoints::probes(listener, settings.health.clone()));
+    }
+    if let Some(listener) = metrics {
+        let protection = tls.map(|tls| Protection { tls, client: client.clone() });
+        let sources = Sources {
+            version: VERSION,
+            health: settings.health.clone(),
+            fence: settings.fence.clone(),
+            metrics: settings.metrics.clone(),
+        };
+        tokio::spawn(endpoints::metrics(listener, protection, sources));
+    }
+    Ok(lead(client, settings, election, stop).await)
+}
+
+/// Runs the operator until it is told to stop, or until it may not lead any more. Then the process ends, whatever is under
+/// way: the fence is closed, and what starts anew remembers nothing that is not true any more.
+async fn lead(client: Client, settings: Settings, election: Option<Election>, stop: CancellationToken) -> ExitCode {
+    let operator = controller::run(client, settings, stop.clone());
+    let Some(election) = election else {
+        operator.await;
+        return ExitCode::SUCCESS;
+    };
+    let finished = CancellationToken::new();
+    let operator = async {
+        operator.await;
+        finished.cancel();
+        std::future::pending::<()>().await;
+    };
+    let leading = async {
+        let held = finished.run_until_cancelled(election.acquire()).await?;
+        held.hold(finished.clone()).await.err()
+    };
+    tokio::select! {
+        () = operator => ExitCode::SUCCESS,
+        lost = leading => match lost {
+            None => ExitCode::SUCCESS,
+            Some(lost) => {
+                tracing::error!("{lost}; this replica ends, to start anew as one that waits");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+fn election(flags: &RunFlags, client: &Client) -> Election {
+    let namespace = flags.lease_namespace(client.default_namespace());
+    Election::new(client.clone(), namespace, &flags.leader_election_id, flags.identity(), flags.timing())
+}
+
+fn stop_on_signal(stop: CancellationToken) -> Result<(), String> {
+    let listen = |kind| signal(kind).map_err(|error| format!("signals can't be received: {error}"));
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.cancel();
+    });
+    Ok(())
+}

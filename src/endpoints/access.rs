@@ -1,0 +1,118 @@
+//! Who may read the metrics: whoever the API server says, by TokenReview and SubjectAccessReview.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, StatusCode, header::AUTHORIZATION};
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
+use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use kube::Client;
+use kube::api::{Api, PostParams};
+use sha2::{Digest, Sha256};
+
+/// How long an answer is used again. Those of controller-runtime.
+const ALLOWED_FOR: Duration = Duration::from_secs(60);
+const REFUSED_FOR: Duration = Duration::from_secs(10);
+/// How long the API server may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// As many tokens are remembered. Whoever sends more makes us forget, not grow.
+const REMEMBERED: usize = 64;
+/// A token of a service account has about a thousand characters.
+const LONGEST_TOKEN: usize = 16 * 1024;
+
+/// The digest of a token: the token itself is not kept.
+type Key = [u8; 32];
+
+/// Asks the API server, and remembers what it said.
+pub(super) struct Access {
+    client: Client,
+    answers: Mutex<BTreeMap<Key, (Instant, StatusCode)>>,
+}
+
+impl Access {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client, answers: Mutex::default() }
+    }
+
+    /// `OK`, or with which status a request for `/metrics` with these headers is refused.
+    pub(super) async fn check(&self, headers: &HeaderMap) -> StatusCode {
+        let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = token.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
+        let Some(token) = token.filter(|token| !token.is_empty() && token.len() <= LONGEST_TOKEN) else {
+            return StatusCode::UNAUTHORIZED;
+        };
+        let key: Key = Sha256::digest(token).into();
+        if let Some(answer) = self.remembered(&key) {
+            return answer;
+        }
+        match tokio::time::timeout(PATIENCE, self.ask(token)).await {
+            Ok(Ok(answer)) => {
+                self.remember(key, answer);
+                answer
+            }
+            Ok(Err(error)) => {
+                // Not the error itself, which may quote the request.
+                let code = match &error {
+                    kube::Error::Api(status) => status.code,
+                    _ => 0,
+                };
+                tracing::warn!(
+                    code,
+                    "who asks for metrics can't be reviewed: are the rights to create tokenreviews and subjectaccessreviews missing?"
+                );
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+            Err(_) => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    async fn ask(&self, token: &str) -> kube::Result<StatusCode> {
+        let review = TokenReview {
+            spec: TokenReviewSpec { token: Some(token.to_owned()), audiences: None },
+            ..TokenReview::default()
+        };
+        let reviewed = Api::all(self.client.clone()).create(&PostParams::default(), &review).await?;
+        let user = reviewed.status.filter(|status| status.authenticated == Some(true)).and_then(|status| status.user);
+        let Some(user) = user else { return Ok(StatusCode::UNAUTHORIZED) };
+        let review = SubjectAccessReview { spec: question(user), ..SubjectAccessReview::default() };
+        let reviewed = Api::all(self.client.clone()).create(&PostParams::default(), &review).await?;
+        Ok(if reviewed.status.is_some_and(|status| status.allowed) { StatusCode::OK } else { StatusCode::FORBIDDEN })
+    }
+
+    fn remembered(&self, key: &Key) -> Option<StatusCode> {
+        let answers = self.answers();
+        let (at, answer) = answers.get(key)?;
+        let lasts = if *answer == StatusCode::OK { ALLOWED_FOR } else { REFUSED_FOR };
+        (at.elapsed() < lasts).then_some(*answer)
+    }
+
+    fn remember(&self, key: Key, answer: StatusCode) {
+        let mut answers = self.answers();
+        if answers.len() >= REMEMBERED {
+            // Refusals first: whoever sends many wrong tokens must not push Prometheus out.
+            let oldest =
+                answers.iter().min_by_key(|(_, (at, answer))| (*answer == StatusCode::OK, *at)).map(|(key, _)| *key);
+            oldest.and_then(|oldest| answers.remove(&oldest));
+        }
+        answers.insert(key, (Instant::now(), answer));
+    }
+
+    fn answers(&self) -> MutexGuard<'_, BTreeMap<Key, (Instant, StatusCode)>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn question(user: UserInfo) -> SubjectAccessReviewSpec {
+    SubjectAccessReviewSpec {
+        user: user.username,
+        groups: user.groups,
+        uid: user.uid,
+        extra: user.extra,
+        non_resource_attributes: Some(NonResourceAttributes {
+            path: Some("/metrics".to_owned()),
+            verb: Some("get".to_owned()),
+        }),
+        ..SubjectAccessReviewSpec::default()
+    }
+}

@@ -1,0 +1,145 @@
+//! What others ask this process: /healthz and /readyz for the kubelet, /metrics for Prometheus.
+
+mod access;
+mod server;
+mod state;
+mod tls;
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State as With;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderMap, StatusCode};
+use kube::Client;
+use prometheus_client::encoding::prometheus_text;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::controller::Health;
+use crate::leader::Fence;
+use crate::telemetry::Metrics;
+use access::Access;
+use state::State;
+pub use tls::{CertificateError, CertificateFiles};
+
+/// Prometheus' own text format, which every version of it reads.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// An address can't be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("{flag}={address} can't be used: {problem}")]
+pub struct AddressError {
+    flag: &'static str,
+    address: String,
+    problem: io::Error,
+}
+
+/// Listens on `address` as Go writes it, `:8443` for every interface.
+///
+/// # Errors
+///
+/// If it is no address, or in use. `flag` names it.
+pub async fn listen(flag: &'static str, address: &str) -> Result<TcpListener, AddressError> {
+    let failed = |problem| AddressError { flag, address: address.to_owned(), problem };
+    let Some(port) = address.strip_prefix(':') else {
+        return TcpListener::bind(address).await.map_err(failed);
+    };
+    match TcpListener::bind(format!("[::]:{port}")).await {
+        // A machine without IPv6.
+        Err(error) if matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported) => {
+            TcpListener::bind(format!("{}:{port}", Ipv4Addr::UNSPECIFIED)).await.map_err(failed)
+        }
+        bound => bound.map_err(failed),
+    }
+}
+
+/// Accepts TLS for the metrics: by the certificate of `files`, else by one of its own making.
+///
+/// # Errors
+///
+/// If the files hold no certificate with its key.
+pub fn acceptor(files: Option<CertificateFiles>) -> Result<TlsAcceptor, CertificateError> {
+    tls::acceptor(files)
+}
+
+/// Answers the probes. Alive is who answers; ready is who lists and watches the configurations.
+pub async fn probes(listener: TcpListener, health: Health) {
+    let ready = |With(health): With<Health>| async move {
+        match health.problems() {
+            problems if problems.is_empty() => (StatusCode::OK, "ok\n".to_owned()),
+            problems => (StatusCode::SERVICE_UNAVAILABLE, problems.join("\n") + "\n"),
+        }
+    };
+    let router =
+        Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(health);
+    server::serve(listener, None, router).await;
+}
+
+/// How the metrics are served.
+pub struct Protection {
+    /// Over TLS.
+    pub tls: TlsAcceptor,
+    /// Who asks is reviewed with this client.
+    pub client: Client,
+}
+
+/// Where the metrics come from.
+pub struct Sources {
+    /// The version of the program.
+    pub version: &'static str,
+    /// The watches and what they have seen.
+    pub health: Health,
+    /// Whether this replica leads.
+    pub fence: Fence,
+    /// What was counted.
+    pub metrics: Metrics,
+}
+
+impl Sources {
+    /// All metrics.
+    #[must_use]
+    pub fn registry(self) -> Registry {
+        let Self { version, health, fence, metrics } = self;
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        registry.register_collector(Box::new(State { version, health, fence, metrics }));
+        registry
+    }
+}
+
+/// Answers for metrics: to whoever the API server lets, or without protection to everybody.
+pub async fn metrics(listener: TcpListener, protection: Option<Protection>, sources: Sources) {
+    let (tls, access) = match protection {
+        Some(Protection { tls, client }) => (Some(tls), Some(Access::new(client))),
+        None => (None, None),
+    };
+    let shared = Arc::new((sources.registry(), access));
+    let router = Router::new().route("/metrics", get(scrape)).with_state(shared);
+    tracing::info!(secure = tls.is_some(), "Serving metrics server");
+    server::serve(listener, tls, router).await;
+}
+
+async fn scrape(With(shared): With<Arc<(Registry, Option<Access>)>>, headers: HeaderMap) -> impl IntoResponse {
+    let (registry, access) = shared.as_ref();
+    if let Some(access) = access {
+        match access.check(&headers).await {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED => {
+                return (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], String::new()).into_response();
+            }
+            refused => return refused.into_response(),
+        }
+    }
+    let mut text = String::new();
+    match prometheus_text::encode(&mut text, registry) {
+        Ok(()) => ([(CONTENT_TYPE, TEXT)], text).into_response(),
+        // Writing to a String can't fail.
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}

@@ -1,0 +1,63 @@
+//! Accepting connections: few, short and limited, since whoever reaches the address may open some.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+/// Connections at the same time. Prometheus and the kubelet open one each.
+const CONNECTIONS: usize = 32;
+/// How long a handshake and the head of a request may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a connection may live: whoever is slow makes room in the end.
+const LIFETIME: Duration = Duration::from_secs(300);
+
+/// Answers the connections of `listener` by `router` until it is dropped; over TLS if there is an acceptor.
+pub(super) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router) {
+    let free = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        // The semaphore is never closed.
+        let Ok(permit) = free.clone().acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Too many open files, or a connection that ended before it was accepted: others may come.
+                tracing::debug!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (tls, router) = (tls.clone(), router.clone());
+        tokio::spawn(async move {
+            let _ = tokio::time::timeout(LIFETIME, connection(stream, tls, router)).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router) {
+    match tls {
+        None => answer(stream, router).await,
+        Some(tls) => match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+            Ok(Ok(stream)) => answer(stream, router).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+            Err(_) => {}
+        },
+    }
+}
+
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(16 * 1024);
+    let served = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

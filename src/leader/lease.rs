@@ -1,0 +1,197 @@
+//! What a lease says, and what follows from it. Pure: who holds it is read from the object, how long it has been so is
+//! measured by whoever reads it. Clocks of two machines are never compared, so a clock that is set does no harm.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+
+/// How often a lease is renewed, and when it is lost.
+///
+/// The defaults are those of OpenShift for components that survive a minute without API server: 137, 107 and 26 s
+/// (library-go, `LeaderElectionDefaulting`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// How long a lease that is not renewed keeps others away.
+    pub lease_duration: Duration,
+    /// How long after its last renewal a leader stops writing.
+    pub renew_deadline: Duration,
+    /// The pause between two renewals, and between two tries.
+    pub retry_period: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            lease_duration: Duration::from_secs(137),
+            renew_deadline: Duration::from_secs(107),
+            retry_period: Duration::from_secs(26),
+        }
+    }
+}
+
+impl Timing {
+    /// What is wrong with it, in words of the flags. The rules are client-go's, which leave a leader time for another try.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let Self { lease_duration, renew_deadline, retry_period } = *self;
+        let mut problems = Vec::new();
+        if retry_period < Duration::from_millis(100) {
+            problems.push("--leader-election-retry-period is at least 100ms".to_owned());
+        }
+        if lease_duration.subsec_nanos() != 0 || lease_duration.is_zero() {
+            problems
+                .push("--leader-election-lease-duration is a whole number of seconds: a Lease says no less".to_owned());
+        }
+        if renew_deadline <= retry_period.mul_f64(1.2) {
+            problems.push(
+                "--leader-election-renew-deadline must be more than 1.2 times --leader-election-retry-period: a leader \
+                 has to be able to try twice"
+                    .to_owned(),
+            );
+        }
+        if lease_duration <= renew_deadline {
+            problems.push(
+                "--leader-election-lease-duration must be longer than --leader-election-renew-deadline: else another \
+                 replica could start before this one has stopped"
+                    .to_owned(),
+            );
+        }
+        problems
+    }
+}
+
+/// What to do next about a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// There is none: create it.
+    Create,
+    /// Nobody holds it any more: take it, in the version that was read.
+    Take,
+    /// Somebody holds it for so long, unless it changes.
+    Wait(Duration),
+}
+
+/// What to do about `lease`, which has been seen unchanged for `unchanged`.
+pub(super) fn decide(lease: Option<&Lease>, unchanged: Duration) -> Step {
+    let Some(lease) = lease else { return Step::Create };
+    let lasts = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
+    let lasts = Duration::from_secs(u64::try_from(lasts).unwrap_or_default());
+    match holder(lease) {
+        None => Step::Take,
+        Some(_) if unchanged >= lasts => Step::Take,
+        Some(_) => Step::Wait(lasts - unchanged),
+    }
+}
+
+/// Who holds it.
+pub(super) fn holder(lease: &Lease) -> Option<&str> {
+    lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+}
+
+/// The lease as `me` holds it from `now` on; `found` is what was there.
+pub(super) fn held(found: Option<Lease>, name: &str, me: &str, timing: &Timing, now: Timestamp) -> Lease {
+    let mut lease = found.unwrap_or_else(|| Lease {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        ..Lease::default()
+    });
+    let before = lease.spec.take().unwrap_or_default();
+    let is_mine = before.holder_identity.as_deref() == Some(me);
+    let transitions = before.lease_transitions.unwrap_or_default();
+    lease.metadata.managed_fields = None;
+    lease.spec = Some(LeaseSpec {
+        holder_identity: Some(me.to_owned()),
+        lease_duration_seconds: i32::try_from(timing.lease_duration.as_secs()).ok(),
+        acquire_time: before.acquire_time.clone().filter(|_| is_mine).or_else(|| Some(MicroTime(micros(now)))),
+        renew_time: Some(MicroTime(micros(now))),
+        lease_transitions: Some(if is_mine { transitions } else { transitions.saturating_add(1) }),
+        ..before
+    });
+    lease
+}
+
+/// The lease as nobody holds it: whoever wants it takes it at once.
+pub(super) fn released(mut lease: Lease, now: Timestamp) -> Lease {
+    if let Some(spec) = lease.spec.as_mut() {
+        spec.holder_identity = Some(String::new());
+        spec.lease_duration_seconds = Some(1);
+        spec.renew_time = Some(MicroTime(micros(now)));
+    }
+    lease.metadata.managed_fields = None;
+    lease
+}
+
+/// The API server takes exactly six digits.
+fn micros(now: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn of(holder: &str, seconds: i32) -> Lease {
+        let spec = LeaseSpec {
+            holder_identity: Some(holder.to_owned()),
+            lease_duration_seconds: Some(seconds),
+            lease_transitions: Some(4),
+            ..LeaseSpec::default()
+        };
+        Lease { spec: Some(spec), ..Lease::default() }
+    }
+
+    #[test]
+    fn a_lease_is_taken_when_nobody_can_hold_it_any_more() {
+        let seconds = Duration::from_secs;
+        for (what, lease, unchanged, step) in [
+            ("none", None, seconds(0), Step::Create),
+            ("released", Some(of("", 1)), seconds(0), Step::Take),
+            ("without a spec", Some(Lease::default()), seconds(0), Step::Take),
+            ("just seen", Some(of("a", 137)), seconds(0), Step::Wait(seconds(137))),
+            ("almost over", Some(of("a", 137)), seconds(136), Step::Wait(seconds(1))),
+            ("over", Some(of("a", 137)), seconds(137), Step::Take),
+            ("nonsense", Some(of("a", -5)), seconds(0), Step::Take),
+        ] {
+            assert_eq!(decide(lease.as_ref(), unchanged), step, "{what}");
+        }
+    }
+
+    /// What the holder's clock says is not looked at.
+    #[test]
+    fn times_in_the_lease_decide_nothing() {
+        for time in [at(0), at(4_000_000_000)] {
+            let mut lease = of("a", 137);
+            lease.spec.as_mut().unwrap().renew_time = Some(MicroTime(time));
+            assert_eq!(decide(Some(&lease), Duration::from_secs(10)), Step::Wait(Duration::from_secs(127)));
+        }
+    }
+
+    #[test]
+    fn taking_counts_and_renewing_does_not() {
+        let timing = Timing::default();
+        let taken = held(Some(of("a", 137)), "lease", "b", &timing, at(10)).spec.unwrap();
+        assert_eq!((taken.holder_identity.as_deref(), taken.lease_transitions), (Some("b"), Some(5)));
+        let renewed = held(Some(Lease { spec: Some(taken), ..Lease::default() }), "lease", "b", &timing, at(20));
+        let spec = renewed.spec.clone().unwrap();
+        assert_eq!((spec.lease_transitions, spec.acquire_time.unwrap().0), (Some(5), at(10)));
+        assert_eq!(spec.renew_time.unwrap().0, at(20));
+        let free = released(renewed, at(30));
+        assert_eq!((holder(&free), decide(Some(&free), Duration::ZERO)), (None, Step::Take));
+    }
+
+    #[test]
+    fn timings_that_can_not_work_are_refused_all_at_once() {
+        assert_eq!(Timing::default().problems(), Vec::<String>::new());
+        let seconds = Duration::from_secs;
+        let timing = |lease, renew, retry| Timing { lease_duration: lease, renew_deadline: renew, retry_period: retry };
+        let problems = timing(seconds(10), seconds(10), seconds(9)).problems().join("\n");
+        assert!(problems.contains("1.2 times") && problems.contains("before this one has stopped"), "{problems}");
+        let problems = timing(Duration::from_millis(1500), Duration::from_millis(50), Duration::ZERO).problems();
+        assert_eq!(problems.len(), 2, "{problems:?}");
+    }
+}

@@ -1,0 +1,215 @@
+//! Probes and metrics of the process, as the kubelet and Prometheus ask for them.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use kube::api::{Api, PostParams};
+use serde_json::json;
+use tokio::time::Instant;
+use virt_advisor::api::Phase;
+use virt_advisor::telemetry::definitions;
+
+use crate::fixture::{Fixture, PATIENCE, Setup, descheduler};
+use crate::replica::Replica;
+
+/// A port that is free at present.
+fn port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// What `curl` gets: the status and the body.
+async fn get(arguments: &[&str]) -> (u16, String) {
+    let arguments: Vec<_> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    let output = tokio::task::spawn_blocking(move || {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--max-time", "20", "--write-out", "\n%{http_code}"]).args(arguments);
+        curl.output().expect("curl is installed")
+    });
+    let text = String::from_utf8(output.await.unwrap().stdout).unwrap();
+    let (body, code) = text.rsplit_once('\n').unwrap_or(("", &text));
+    (code.parse().unwrap_or_default(), body.to_owned())
+}
+
+async fn until(url: &str, code: u16) -> String {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let (found, body) = get(&[url]).await;
+        if found == code {
+            return body;
+        }
+        assert!(Instant::now() < until, "{url}: {found} {body}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Alive whatever the cluster does; ready when configurations are seen.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_is_alive_without_a_cluster_and_ready_with_one() {
+    let fixture = Fixture::without_operator(Setup { our_crd: false, rights: true, ..Setup::default() }).await;
+    let (probes, address) = (port(), "127.0.0.1");
+    let mut replica = Replica::start_alone(&fixture, &[&format!("--health-probe-bind-address=:{probes}")]).await;
+    let url = |path: &str| format!("http://{address}:{probes}/{path}");
+    until(&url("healthz"), 200).await;
+    let why = until(&url("readyz"), 503).await;
+    assert!(why.contains("VirtPlatformConfig is not served or can't be listed yet"), "{why}");
+    controlplane::install_crds(&fixture.admin, &[crate::fixture::our_crd()]).await.unwrap();
+    until(&url("readyz"), 200).await;
+    assert_eq!(get(&[&url("metrics")]).await.0, 404);
+
+    // Who opens connections and says nothing keeps nobody else out.
+    let silent: Vec<_> = (0..8).map(|_| std::net::TcpStream::connect((address, probes)).unwrap()).collect();
+    until(&url("healthz"), 200).await;
+    drop(silent);
+
+    fixture.plane.stop_server().await.unwrap();
+    until(&url("healthz"), 200).await;
+    fixture.plane.start_server().await.unwrap();
+    fixture.wait_for(Phase::Ignored).await;
+    let asked = Instant::now();
+    replica.process.terminate().unwrap();
+    assert!(replica.ended().await.success(), "{}", replica.process.log());
+    assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
+}
+
+fn write_certificate(folder: &Path, name: &str) -> String {
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    std::fs::write(folder.join("tls.crt"), made.cert.pem()).unwrap();
+    std::fs::write(folder.join("tls.key"), made.signing_key.serialize_pem()).unwrap();
+    made.cert.pem()
+}
+
+/// Whoever may get /metrics gets them, over TLS, by a certificate that is renewed under way; nobody else does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_are_for_whom_the_server_lets_and_tell_the_story() {
+    let fixture = Fixture::without_operator(Setup::default()).await;
+    for (name, role) in [("reader", Some("virt-advisor-operator-metrics-reader")), ("stranger", None)] {
+        let account =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}});
+        controlplane::apply_yaml(&fixture.admin, &account.to_string(), "test").await.unwrap();
+        let Some(role) = role else { continue };
+        fixture.bind(role, json!({"kind": "ServiceAccount", "name": name, "namespace": "default"})).await;
+    }
+    let user = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": crate::fixture::USER});
+    fixture.bind("virt-advisor-operator-metrics-auth-role", user).await;
+    let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(fixture.admin.clone(), "default");
+    let token = async |name: &str| {
+        let (params, wanted) = (PostParams::default(), TokenRequest::default());
+        let request = accounts.create_subresource::<TokenRequest, TokenRequest>("token", name, &params, &wanted);
+        request.await.unwrap().status.unwrap().token
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let certificate = write_certificate(folder.path(), "metrics.test");
+    let ca = folder.path().join("ca.crt");
+    std::fs::write(&ca, certificate).unwrap();
+    let (metrics, cert) = (port(), format!("--metrics-cert-path={}", folder.path().display()));
+    let replica = Replica::start(&fixture, &[&format!("--metrics-bind-address=127.0.0.1:{metrics}"), &cert]).await;
+    replica.says("Serving metrics server").await;
+    let resolve = format!("metrics.test:{metrics}:127.0.0.1");
+    let url = format!("https://metrics.test:{metrics}/metrics");
+    let ca = ca.to_str().unwrap();
+    let ask = async |token: &str| {
+        get(&["--resolve", &resolve, "--cacert", ca, "--header", &format!("Authorization: Bearer {token}"), &url]).await
+    };
+
+    let (reader, stranger) = (token("reader").await, token("stranger").await);
+    assert_eq!(get(&["--resolve", &resolve, "--cacert", ca, &url]).await.0, 401, "nobody in particular");
+    assert_eq!(ask("nonsense").await.0, 401);
+    assert_eq!(ask(&stranger).await.0, 403);
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply", "options": {"loadAware": {"enablePSIMetrics": false}}})).await;
+    fixture.wait_for(Phase::Completed).await;
+    fixture.edit(&descheduler(json!({})), json!({"spec": {"deschedulingIntervalSeconds": 3600}}), "somebody").await;
+    fixture.wait_for(Phase::Drifted).await;
+    fixture.rest_but_renewals().await;
+
+    let mark = fixture.mark();
+    let (code, text) = ask(&reader).await;
+    assert_eq!(code, 200, "{text}");
+    for line in [
+        "kubevirt_advisor_leader 1",
+        "kubevirt_advisor_ready 1",
+        "kubevirt_advisor_config_phase{name=\"load-aware-rebalancing\",phase=\"Drifted\"} 1",
+        "kubevirt_advisor_config_phase{name=\"virt-higher-density\",phase=\"Ignored\"} 1",
+        "kubevirt_advisor_config_items{name=\"load-aware-rebalancing\",state=\"Pending\"} 1",
+        "kubevirt_advisor_config_reading_failed{name=\"load-aware-rebalancing\"} 0",
+        "kubevirt_advisor_executions_total{profile=\"load-aware-rebalancing\",outcome=\"Completed\"} 1",
+        "kubevirt_advisor_execution_duration_seconds_count{profile=\"load-aware-rebalancing\"} 1",
+        "kubevirt_advisor_drifts_total{profile=\"load-aware-rebalancing\"} 1",
+        "kubevirt_advisor_watch_open{group=\"operator.openshift.io\",kind=\"KubeDescheduler\"} 1",
+        "kubevirt_advisor_api_requests_total{verb=\"PATCH\",code=\"200\"}",
+        "controller_runtime_reconcile_total{controller=\"virtplatformconfig\",result=\"success\"}",
+        "workqueue_adds_total{controller=\"virtplatformconfig\",name=\"virtplatformconfig\"}",
+    ] {
+        assert!(text.lines().any(|found| found.starts_with(line)), "{line} is not in\n{text}");
+    }
+    // Every metric that is defined is served where there is something to say of it, and no other.
+    let mut exported = BTreeSet::new();
+    for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let (name, kind) = line.split_once(' ').unwrap();
+        let found = definitions::ALL.iter().find(|metric| metric.name == name);
+        let found = found.unwrap_or_else(|| panic!("{name} is not defined"));
+        assert_eq!(found.kind, kind, "{name}");
+        exported.insert(name);
+    }
+    let without: Vec<_> =
+        definitions::ALL.iter().filter(|metric| !exported.contains(metric.name)).map(|metric| metric.name).collect();
+    assert_eq!(without, ["controller_runtime_reconcile_errors_total", "workqueue_retries_total"], "nothing failed");
+    // The answer is remembered: one review of the token and one of the right.
+    for _ in 0..3 {
+        assert_eq!(ask(&reader).await.0, 200);
+    }
+    let reviews = fixture.requests(&mark).into_iter().filter(|request| request.verb == "create").count();
+    assert_eq!(reviews, 2, "{:#?}", fixture.requests(&mark));
+    check_names(&text);
+    assert!(!replica.process.log().contains(&reader), "a token is never logged");
+
+    // Renewed under way: first the certificate, whose key is another for a moment, then the key.
+    let old = std::fs::read(folder.path().join("tls.key")).unwrap();
+    let renewed = write_certificate(folder.path(), "metrics.test");
+    let key = std::fs::read(folder.path().join("tls.key")).unwrap();
+    std::fs::write(folder.path().join("tls.key"), old).unwrap();
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(ask(&reader).await.0, 200, "the old one is used");
+    std::fs::write(folder.path().join("tls.key"), key).unwrap();
+    std::fs::write(ca, renewed).unwrap();
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(ask(&reader).await.0, 200, "{}", replica.process.log());
+}
+
+/// What `promtool check metrics` asks of names and texts; it is run where it is installed.
+fn check_names(text: &str) {
+    let promtool = std::env::var_os("ADVISOR_PROMTOOL");
+    let Some(promtool) = promtool else { return };
+    let mut check = Command::new(promtool)
+        .args(["check", "metrics"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut check.stdin.take().unwrap(), text.as_bytes()).unwrap();
+    let output = check.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Without protection, where an administrator wants it so; and with a certificate of its own making.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_without_protection_and_with_an_own_certificate() {
+    let fixture = Fixture::without_operator(Setup::default()).await;
+    let (open, own) = (port(), port());
+    let first =
+        Replica::start_alone(&fixture, &[&format!("--metrics-bind-address=:{open}"), "--metrics-secure=false"]).await;
+    first.says("Serving metrics server").await;
+    let text = until(&format!("http://127.0.0.1:{open}/metrics"), 200).await;
+    assert!(text.contains("kubevirt_advisor_build_info{version=\"v"), "{text}");
+    drop(first);
+    let second = Replica::start_alone(&fixture, &[&format!("--metrics-bind-address=:{own}")]).await;
+    second.says("Serving metrics server").await;
+    let url = format!("https://localhost:{own}/metrics");
+    assert_eq!(get(&["--insecure", &url]).await.0, 401);
+    assert_eq!(get(&[&url]).await.0, 0, "nobody vouches for it");
+}
