@@ -4,6 +4,7 @@ SHELL := /bin/sh
 CARGO ?= cargo
 CRD := crds/advisor.kubevirt.io_virtplatformconfigs.yaml
 ROLE := config/rbac/role.yaml
+NAMESPACES := config/rbac-namespaces/role.yaml
 METRICS := docs/METRICS.md
 DENY_VERSION := 0.20.2
 # A test never writes the snapshot that it is compared with; INSTA_UPDATE=always make test does.
@@ -37,9 +38,13 @@ run: ## Run the operator on the cluster of the current kubeconfig context. ARGS=
 install: ## Install the CRD into the cluster of the current kubeconfig context.
 	kubectl apply --server-side -f $(CRD)
 
+.PHONY: tools
+tools: ## Build promtool and helm once (about 5 minutes) and print their folder as the last line.
+	@sh tests/tools/build.sh
+
 .PHONY: test
-test: controlplane ## Run every test.
-	$(CARGO) test --workspace
+test: controlplane tools ## Run every test.
+	ADVISOR_TEST_TOOLS="$$(sh tests/tools/build.sh)" $(CARGO) test --workspace
 
 .PHONY: test-faults
 test-faults: controlplane ## Tell a whole story with every fault at every request in turn, and a kind that comes 50 times (about 8 minutes).
@@ -56,11 +61,13 @@ bench-scale: controlplane ## The same on a cluster of 3,000 nodes and on a tenth
 	BENCH_REST=$${BENCH_REST:-600} target/release/bench --operator target/release/virt-advisor --scale
 
 .PHONY: generate
-generate: ## Write the generated files: the CRD, the roles, the page of the metrics.
+generate: ## Write the generated files: CRD, roles, page of metrics, install.yaml, chart, bundle, dashboards.
 	$(CARGO) build --quiet --package virt-advisor
 	target/debug/virt-advisor crd > $(CRD).new && mv $(CRD).new $(CRD)
 	target/debug/virt-advisor rbac > $(ROLE).new && mv $(ROLE).new $(ROLE)
+	target/debug/virt-advisor rbac --namespaces > $(NAMESPACES).new && mv $(NAMESPACES).new $(NAMESPACES)
 	target/debug/virt-advisor metrics > $(METRICS).new && mv $(METRICS).new $(METRICS)
+	$(CARGO) run --quiet --package xtask -- manifests
 
 .PHONY: new-profile
 new-profile: ## Make the crate of a new profile and register it. NAME=numa-placement names it.
@@ -85,11 +92,13 @@ check-docs:
 
 .PHONY: check-generated
 check-generated:
-	@$(CARGO) build --quiet --package virt-advisor
+	@$(CARGO) build --quiet --package virt-advisor --package xtask
 	@fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && \
 	target/debug/virt-advisor crd > "$$fresh/crd" && target/debug/virt-advisor rbac > "$$fresh/role" && \
+	target/debug/virt-advisor rbac --namespaces > "$$fresh/namespaces" && \
 	target/debug/virt-advisor metrics > "$$fresh/metrics" && \
-	if ! diff -u $(CRD) "$$fresh/crd" || ! diff -u $(ROLE) "$$fresh/role" || ! diff -u $(METRICS) "$$fresh/metrics"; then \
+	if ! diff -u $(CRD) "$$fresh/crd" || ! diff -u $(ROLE) "$$fresh/role" || ! diff -u $(NAMESPACES) "$$fresh/namespaces" || \
+		! diff -u $(METRICS) "$$fresh/metrics" || ! target/debug/xtask manifests --check; then \
 		echo "generated files are stale: run make generate and commit the result" >&2; exit 1; \
 	fi
 

@@ -7,7 +7,7 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::spec::Action;
@@ -60,7 +60,7 @@ pub struct VirtPlatformConfigStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
     /// The items of the plan.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "those_that_fit")]
     #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub items: Vec<Item>,
     /// The values that the profile read to make the plan.
@@ -75,6 +75,13 @@ pub struct VirtPlatformConfigStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+/// The items that have everything they need. Others come from another program, as the Go one, whose plans had neither operation
+/// nor wave: nothing of such a plan can be carried out, and the next one replaces it.
+fn those_that_fit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Item>, D::Error> {
+    let found = Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default();
+    Ok(found.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
 }
 
 /// Where a configuration stands.

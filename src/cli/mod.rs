@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand};
 use crate::{api, registry, telemetry};
 use flags::RunFlags;
 
-pub use rbac::rbac_yaml;
+pub use rbac::{namespaces_yaml, rbac_yaml};
 
 /// The version of this build, which plans name.
 pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
@@ -39,7 +39,11 @@ enum Command {
     /// Print the page of its metrics.
     Metrics,
     /// Print the roles of the operator, from what core and profiles declare, and those of people.
-    Rbac,
+    Rbac {
+        /// Those that end at a namespace of others instead.
+        #[arg(long)]
+        namespaces: bool,
+    },
 }
 
 /// Reads the command line and does what it says.
@@ -58,8 +62,9 @@ pub fn main() -> ExitCode {
             yaml.and_then(|yaml| print(&yaml)).map(done).map_err(failed)
         }
         Command::Metrics => print(&telemetry::definitions::page()).map(done).map_err(failed),
-        Command::Rbac => {
-            let yaml = rbac_yaml().map_err(|error| error.to_string());
+        Command::Rbac { namespaces } => {
+            let yaml = if namespaces { namespaces_yaml() } else { rbac_yaml() };
+            let yaml = yaml.map_err(|error| error.to_string());
             yaml.and_then(|yaml| print(&yaml)).map(done).map_err(failed)
         }
     };

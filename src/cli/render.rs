@@ -106,7 +106,8 @@ fn is_written(profile: &dyn Profile, object: &Value) -> bool {
             namespace: declared.namespace.map(str::to_owned),
             name: name.to_owned(),
         };
-        declared.access == Access::Write && declared.name.is_some_and(|name| is(object, &read(name)))
+        matches!(declared.access, Access::Create | Access::Write)
+            && declared.name.is_some_and(|name| is(object, &read(name)))
     })
 }
 

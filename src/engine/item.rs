@@ -225,7 +225,7 @@ impl Engine<'_> {
         let text = |key: &str| live.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default();
         let (uid, version) = (text("uid").to_owned(), text("resourceVersion").to_owned());
         // What a profile never creates it never deletes: somebody has installed it.
-        let attempt = if others.is_empty() && may_create(task, &subject.target) {
+        let attempt = if others.is_empty() && may_delete(task, &subject.target) {
             let place = (subject.namespace(), subject.target.name.as_str());
             self.cluster.remove(&subject.kind, place, &uid, &version, true).await.map(|()| None)
         } else {
@@ -338,6 +338,11 @@ fn contested(
 
 /// Whether the profile creates objects of this kind, and does not only change those that are there.
 fn may_create(task: Task<'_>, target: &TargetRef) -> bool {
+    declared(task, target).is_none_or(|declared| matches!(declared.access, Access::Create | Access::Write))
+}
+
+/// Whether the profile deletes objects of this kind that it created.
+fn may_delete(task: Task<'_>, target: &TargetRef) -> bool {
     declared(task, target).is_none_or(|declared| declared.access == Access::Write)
 }
 

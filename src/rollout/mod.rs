@@ -18,7 +18,8 @@ use crate::api::TargetRef;
 use crate::plan::health::Rollout;
 use crate::plan::item::Effect;
 
-const POOL: Kind = Kind {
+/// What tells how far rollouts are.
+pub const POOL: Kind = Kind {
     group: "machineconfiguration.openshift.io",
     versions: &["v1"],
     kind: "MachineConfigPool",
@@ -27,11 +28,9 @@ const POOL: Kind = Kind {
 const MACHINE_CONFIG: Kind = Kind { kind: "MachineConfig", plural: "machineconfigs", ..POOL };
 const KUBELET_CONFIG: Kind = Kind { kind: "KubeletConfig", plural: "kubeletconfigs", ..POOL };
 
-/// What following rollouts reads. Rendered MachineConfigs have names that nobody knows beforehand.
-pub const ROLLOUT_KINDS: &[Declared] = &[
-    Declared { kind: POOL, access: Access::Read, name: None, namespace: None },
-    Declared { kind: MACHINE_CONFIG, access: Access::Read, name: None, namespace: None },
-];
+/// What following rollouts reads beside the pools, which their watch tells in full. Rendered MachineConfigs have names that nobody
+/// knows beforehand.
+pub const LEARNED: Declared = Declared { kind: MACHINE_CONFIG, access: Access::Read, name: None, namespace: None };
 
 const NODE: Kind = Kind { group: "", versions: &["v1"], kind: "Node", plural: "nodes" };
 

@@ -9,7 +9,7 @@ use virt_advisor::api::Phase;
 use crate::fixture::{Fixture, PROFILE, Setup, our_crd};
 
 /// The CRD as a careless version might have had it: nothing is checked.
-async fn loosen(fixture: &Fixture) {
+pub async fn loosen(fixture: &Fixture) {
     let crd = std::fs::read_to_string(our_crd()).unwrap();
     let mut crd: Value = serde_saphyr::from_str(&crd).unwrap();
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({
@@ -23,13 +23,13 @@ fn raw(fixture: &Fixture) -> Api<DynamicObject> {
     Api::all_with(fixture.admin.clone(), &ApiResource::from_gvk(&kind))
 }
 
-async fn create(fixture: &Fixture, name: &str, spec: Value) {
+pub async fn create(fixture: &Fixture, name: &str, spec: Value) {
     let object = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig", "metadata": {"name": name}, "spec": spec});
     let object: DynamicObject = serde_json::from_value(object).unwrap();
     raw(fixture).create(&PostParams::default(), &object).await.unwrap();
 }
 
-async fn failure(fixture: &Fixture, name: &str) -> String {
+pub async fn failure(fixture: &Fixture, name: &str) -> String {
     for _ in 0..1000 {
         let object = raw(fixture).get(name).await.unwrap();
         let conditions = object.data["status"]["conditions"].as_array().cloned().unwrap_or_default();

@@ -15,6 +15,7 @@ use virt_advisor::telemetry::definitions;
 
 use crate::fixture::{Fixture, PATIENCE, Setup, descheduler};
 use crate::replica::Replica;
+use crate::tools::check;
 
 /// A port that is free at present.
 fn port() -> u16 {
@@ -164,7 +165,7 @@ async fn metrics_are_for_whom_the_server_lets_and_tell_the_story() {
     }
     let reviews = fixture.requests(&mark).into_iter().filter(|request| request.verb == "create").count();
     assert_eq!(reviews, 2, "{:#?}", fixture.requests(&mark));
-    check_names(&text);
+    check("promtool", &["check", "metrics"], &text);
     assert!(!replica.process.log().contains(&reader), "a token is never logged");
 
     // Renewed under way: first the certificate, whose key is another for a moment, then the key.
@@ -178,22 +179,6 @@ async fn metrics_are_for_whom_the_server_lets_and_tell_the_story() {
     std::fs::write(ca, renewed).unwrap();
     tokio::time::sleep(Duration::from_secs(11)).await;
     assert_eq!(ask(&reader).await.0, 200, "{}", replica.process.log());
-}
-
-/// What `promtool check metrics` asks of names and texts; it is run where it is installed.
-fn check_names(text: &str) {
-    let promtool = std::env::var_os("ADVISOR_PROMTOOL");
-    let Some(promtool) = promtool else { return };
-    let mut check = Command::new(promtool)
-        .args(["check", "metrics"])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::io::Write::write_all(&mut check.stdin.take().unwrap(), text.as_bytes()).unwrap();
-    let output = check.wait_with_output().unwrap();
-    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Without protection, where an administrator wants it so; and with a certificate of its own making.

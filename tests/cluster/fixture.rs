@@ -169,6 +169,8 @@ impl Fixture {
         create_namespace(&self.admin, OWN_NAMESPACE).await;
         let role = std::fs::read_to_string(root().join("config/rbac/role.yaml")).expect("a generated role");
         controlplane::apply_yaml(&self.admin, &role, "test").await.expect("the role is applied");
+        let role = std::fs::read_to_string(root().join("config/rbac-namespaces/role.yaml")).expect("a generated role");
+        controlplane::apply_yaml(&self.admin, &role, "test").await.expect("the role is applied");
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "virt-advisor"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "virt-advisor-operator-manager-role"},

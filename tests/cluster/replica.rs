@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use controlplane::Process;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::Api;
+use kube::api::{Api, ListParams};
+use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -41,11 +42,20 @@ impl Replica {
     /// Starts one that takes part in the election, with more `flags`.
     pub async fn start(fixture: &Fixture, flags: &[&str]) -> Self {
         let election = ["--leader-elect", "--leader-election-namespace", OWN_NAMESPACE];
-        Self::start_alone(fixture, &[&election, &TIMING, flags].concat()).await
+        Self::spawn(fixture, None, &[&election, &TIMING, flags].concat()).await
+    }
+
+    /// Starts one that takes part in the election as whoever has the token.
+    pub async fn start_as(fixture: &Fixture, token: &str, flags: &[&str]) -> Self {
+        Self::spawn(fixture, Some(token), &[&["--leader-elect"][..], &TIMING, flags].concat()).await
     }
 
     /// Starts one with these flags only.
     pub async fn start_alone(fixture: &Fixture, flags: &[&str]) -> Self {
+        Self::spawn(fixture, None, flags).await
+    }
+
+    async fn spawn(fixture: &Fixture, token: Option<&str>, flags: &[&str]) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("replica-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let cut = CancellationToken::new();
@@ -56,7 +66,12 @@ impl Replica {
         let kubeconfig = fixture.plane.kubeconfig().with_file_name(format!("{name}.kubeconfig"));
         fixture.plane.write_kubeconfig(USER, &[], &kubeconfig).unwrap();
         let text = std::fs::read_to_string(&kubeconfig).unwrap();
-        std::fs::write(&kubeconfig, text.replace(&fixture.plane.url(), &format!("https://127.0.0.1:{port}"))).unwrap();
+        let mut content: Value = serde_saphyr::from_str(&text).unwrap();
+        content["clusters"][0]["cluster"]["server"] = json!(format!("https://127.0.0.1:{port}"));
+        if let Some(token) = token {
+            content["users"][0]["user"] = json!({"token": token});
+        }
+        std::fs::write(&kubeconfig, content.to_string()).unwrap();
         let first = ["run", "--zap-encoder=console", "--kubeconfig", kubeconfig.to_str().unwrap(), "--pod-name", &name];
         let args: Vec<_> = first.iter().chain(flags).map(|arg| (*arg).to_owned()).collect();
         let program = Path::new(env!("CARGO_BIN_EXE_virt-advisor"));
@@ -108,10 +123,11 @@ async fn forward(listener: TcpListener, server: String, cut: CancellationToken) 
     }
 }
 
-/// Who holds the lease.
+/// Who holds the lease, wherever it is.
 pub async fn holder(fixture: &Fixture) -> Option<String> {
-    let leases: Api<Lease> = Api::namespaced(fixture.admin.clone(), OWN_NAMESPACE);
-    let lease = leases.get_opt(virt_advisor::leader::LEASE_NAME).await.ok()??;
+    let leases: Api<Lease> = Api::all(fixture.admin.clone());
+    let params = ListParams::default().fields(&format!("metadata.name={}", virt_advisor::leader::LEASE_NAME));
+    let lease = leases.list(&params).await.ok()?.items.pop()?;
     lease.spec?.holder_identity.filter(|holder| !holder.is_empty())
 }
 

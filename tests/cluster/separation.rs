@@ -6,7 +6,7 @@ use kube::{Client, Error};
 use serde_json::{Value, json};
 use virt_advisor::api::VirtPlatformConfig;
 
-use crate::fixture::{PATIENCE, PROFILE, our_crd, root};
+use crate::fixture::{OWN_NAMESPACE, PATIENCE, PROFILE, create_namespace, our_crd, root};
 
 const HASH: &str = "v1:0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -56,7 +56,8 @@ async fn an_editor_does_everything_but_approve_and_an_approver_that_too() {
     let plane = lease().await;
     let admin = plane.admin();
     install_crds(&admin, &[our_crd()]).await.unwrap();
-    crate::fixture::create_namespace(&admin, "openshift-cnv").await;
+    create_namespace(&admin, "openshift-cnv").await;
+    create_namespace(&admin, OWN_NAMESPACE).await;
     apply(&admin, "config/rbac/role.yaml").await;
     let configs: Api<VirtPlatformConfig> = Api::all(admin.clone());
     let (editor, approver, viewer) =

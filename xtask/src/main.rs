@@ -1,12 +1,17 @@
-//! Chores of this repository: `cargo xtask new-profile NAME` makes the crate of a new profile.
+//! Chores of this repository: `cargo xtask new-profile NAME` makes the crate of a new profile, `cargo xtask manifests` makes
+//! of config/ what is installed from.
 
+mod bundle;
+mod chart;
+mod dashboards;
+mod manifests;
 mod profile;
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask new-profile NAME\n\nNAME: lower-case letters, digits and dashes, for example numa-aware-placement";
+const USAGE: &str = "usage: cargo xtask new-profile NAME | manifests [--check]\n\nNAME: lower-case letters, digits and dashes, for example numa-aware-placement";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -14,6 +19,8 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let outcome = match arguments[..] {
         ["new-profile", name] => profile::create(&root, name),
+        ["manifests"] => manifests::write(&root),
+        ["manifests", "--check"] => manifests::check(&root),
         _ => Err(USAGE.to_owned()),
     };
     // Where nobody reads what is printed, there is nobody to tell.

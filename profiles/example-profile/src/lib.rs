@@ -28,7 +28,7 @@ const NAMESPACE: Kind = Kind { group: "", versions: &["v1"], kind: "Namespace", 
 const WHERE: &str = "openshift-cnv";
 
 static KINDS: &[Declared] = &[
-    Declared { kind: CONFIG_MAP, access: Access::Write, name: Some("example-config"), namespace: Some(WHERE) },
+    Declared { kind: CONFIG_MAP, access: Access::Create, name: Some("example-config"), namespace: Some(WHERE) },
     Declared { kind: NAMESPACE, access: Access::Read, name: Some(WHERE), namespace: None },
 ];
 

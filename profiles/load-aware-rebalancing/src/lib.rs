@@ -52,7 +52,7 @@ const HYPER_CONVERGED_NAME: &str = "kubevirt-hyperconverged";
 
 static KINDS: &[Declared] = &[
     Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some("99-worker-psi-karg"), namespace: None },
-    Declared { kind: KUBE_DESCHEDULER, access: Access::Write, name: Some(descheduler::NAME), namespace: None },
+    Declared { kind: KUBE_DESCHEDULER, access: Access::Create, name: Some(descheduler::NAME), namespace: None },
     Declared { kind: HYPER_CONVERGED, access: Access::Read, name: Some(HYPER_CONVERGED_NAME), namespace: None },
     Declared { kind: CRD, access: Access::Read, name: Some("kubedeschedulers.operator.openshift.io"), namespace: None },
 ];

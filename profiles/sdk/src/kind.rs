@@ -30,7 +30,9 @@ pub enum Access {
     Read,
     /// Applies one that exists; it is never created, because creating it would install something.
     Update,
-    /// Creates and applies them.
+    /// Creates and applies them, and never deletes one: what is not wanted any more loses what we applied of it.
+    Create,
+    /// Creates and applies them, and deletes what it created and does not want any more.
     Write,
 }
 

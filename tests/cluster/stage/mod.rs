@@ -48,6 +48,7 @@ impl Stage {
         let crd = virt_advisor::api::crd_yaml(PROFILES).unwrap();
         controlplane::apply_yaml(&stage.admin, &crd, "test").await.unwrap();
         fixture::create_namespace(&stage.admin, "openshift-cnv").await;
+        fixture::create_namespace(&stage.admin, fixture::OWN_NAMESPACE).await;
         let role = std::fs::read_to_string(root().join("config/rbac/role.yaml")).unwrap();
         controlplane::apply_yaml(&stage.admin, &role, "test").await.unwrap();
         let verbs = ["get", "list", "watch", "create", "patch", "delete"];

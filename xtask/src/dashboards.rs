@@ -1,0 +1,135 @@
+//! The dashboard, for Grafana and for Perses: the same panels.
+
+use serde_json::{Value, json};
+
+use crate::manifests::{Files, GENERATED, yaml};
+
+/// A panel: its title, what it asks, how a line is called, and the unit of its values in Grafana's and Perses' words.
+struct Panel {
+    title: &'static str,
+    query: &'static str,
+    legend: &'static str,
+    unit: (&'static str, &'static str),
+}
+
+const SHORT: (&str, &str) = ("short", "decimal");
+const SECONDS: (&str, &str) = ("s", "seconds");
+
+const PANELS: [Panel; 10] = [
+    Panel {
+        title: "Phases",
+        query: "max by (name, phase) (kubevirt_advisor_config_phase) == 1",
+        legend: "{{name}}: {{phase}}",
+        unit: SHORT,
+    },
+    Panel {
+        title: "Time in the phase",
+        query: "time() - max by (name) (kubevirt_advisor_config_phase_since_timestamp_seconds)",
+        legend: "{{name}}",
+        unit: SECONDS,
+    },
+    Panel {
+        title: "Items by state",
+        query: "max by (name, state) (kubevirt_advisor_config_items)",
+        legend: "{{name}}: {{state}}",
+        unit: SHORT,
+    },
+    Panel {
+        title: "Drift in a day",
+        query: "sum by (profile) (increase(kubevirt_advisor_drifts_total[1d]))",
+        legend: "{{profile}}",
+        unit: SHORT,
+    },
+    Panel {
+        title: "Executions in a day",
+        query: "sum by (profile, outcome) (increase(kubevirt_advisor_executions_total[1d]))",
+        legend: "{{profile}}: {{outcome}}",
+        unit: SHORT,
+    },
+    Panel {
+        title: "Time of an execution, 95 of 100",
+        query: "histogram_quantile(0.95, sum by (profile, le) (rate(kubevirt_advisor_execution_duration_seconds_bucket[1d])))",
+        legend: "{{profile}}",
+        unit: SECONDS,
+    },
+    Panel {
+        title: "Time of a plan, 95 of 100",
+        query: "histogram_quantile(0.95, sum by (profile, le) (rate(kubevirt_advisor_plan_duration_seconds_bucket[1h])))",
+        legend: "{{profile}}",
+        unit: SECONDS,
+    },
+    Panel {
+        title: "Requests to the API server a second",
+        query: "sum by (verb, code) (rate(kubevirt_advisor_api_requests_total[5m]))",
+        legend: "{{verb}} {{code}}",
+        unit: SHORT,
+    },
+    Panel {
+        title: "Watches that are open",
+        query: "max by (group, kind) (kubevirt_advisor_watch_open)",
+        legend: "{{kind}}",
+        unit: SHORT,
+    },
+    Panel { title: "Leader", query: "kubevirt_advisor_leader", legend: "{{pod}}", unit: SHORT },
+];
+
+pub(crate) fn files() -> Result<Files, String> {
+    let grafana = serde_json::to_string_pretty(&grafana()).map_err(|error| error.to_string())?;
+    Ok(Files::from([
+        ("config/dashboards/grafana.json".into(), grafana + "\n"),
+        ("config/dashboards/perses.yaml".into(), format!("{GENERATED}{}", yaml(&perses())?)),
+    ]))
+}
+
+/// Two panels beside each other.
+fn place(number: usize) -> (usize, usize) {
+    ((number % 2) * 12, (number / 2) * 8)
+}
+
+fn grafana() -> Value {
+    let panels = PANELS.iter().enumerate().map(|(number, Panel { title, query, legend, unit })| {
+        let (x, y) = place(number);
+        json!({
+            "id": number + 1, "title": title, "type": "timeseries",
+            "datasource": {"type": "prometheus", "uid": "${datasource}"},
+            "gridPos": {"h": 8, "w": 12, "x": x, "y": y},
+            "fieldConfig": {"defaults": {"unit": unit.0}, "overrides": []},
+            "targets": [{"refId": "A", "expr": query, "legendFormat": legend}],
+        })
+    });
+    json!({
+        "title": "virt-advisor", "uid": "virt-advisor", "schemaVersion": 39, "editable": true, "tags": ["kubevirt"],
+        "time": {"from": "now-6h", "to": "now"}, "refresh": "1m",
+        "templating": {"list": [{"name": "datasource", "type": "datasource", "query": "prometheus"}]},
+        "panels": panels.collect::<Vec<_>>(),
+    })
+}
+
+fn perses() -> Value {
+    let panels = PANELS.iter().enumerate().map(|(number, Panel { title, query, legend, unit })| {
+        let query = json!({"kind": "TimeSeriesQuery", "spec": {"plugin": {
+            "kind": "PrometheusTimeSeriesQuery", "spec": {"query": query, "seriesNameFormat": legend},
+        }}});
+        let panel = json!({"kind": "Panel", "spec": {
+            "display": {"name": title},
+            "plugin": {"kind": "TimeSeriesChart", "spec": {"yAxis": {"format": {"unit": unit.1}}}},
+            "queries": [query],
+        }});
+        (format!("panel{number}"), panel)
+    });
+    let items: Vec<_> = (0..PANELS.len())
+        .map(|number| {
+            let (x, y) = place(number);
+            json!({"x": x, "y": y, "width": 12, "height": 8, "content": {"$ref": format!("#/spec/panels/panel{number}")}})
+        })
+        .collect();
+    json!({
+        "kind": "Dashboard",
+        "metadata": {"name": "virt-advisor", "project": "kubevirt"},
+        "spec": {
+            "display": {"name": "virt-advisor"}, "duration": "6h", "refreshInterval": "1m",
+            "panels": panels.collect::<serde_json::Map<_, _>>(),
+            "layouts": [{"kind": "Grid", "spec": {"display": {"title": "virt-advisor"}, "items": items}}],
+        },
+    })
+}
