@@ -2,6 +2,7 @@
 
 mod diff;
 mod flags;
+mod must_gather;
 mod printed;
 mod rbac;
 mod render;
@@ -34,6 +35,7 @@ enum Command {
     Run(Box<RunFlags>),
     Diff(diff::DiffFlags),
     Render(render::RenderFlags),
+    MustGather(must_gather::MustGatherFlags),
     /// Print the CustomResourceDefinition, with the options of every profile.
     Crd,
     /// Print the page of its metrics.
@@ -57,6 +59,7 @@ pub fn main() -> ExitCode {
         Command::Run(flags) => run::run(*flags).map_err(failed),
         Command::Diff(flags) => diff::run(flags, print),
         Command::Render(flags) => render::run(flags, print),
+        Command::MustGather(flags) => must_gather::run(flags).and_then(|said| print(&said)).map(done).map_err(failed),
         Command::Crd => {
             let yaml = api::crd_yaml(registry::PROFILES).map_err(|error| error.to_string());
             yaml.and_then(|yaml| print(&yaml)).map(done).map_err(failed)

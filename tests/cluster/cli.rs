@@ -313,3 +313,58 @@ async fn diff_of_a_blocked_plan_or_without_prerequisites_is_an_error() {
     assert!(problem.contains("is not installed") && problem.contains("does not exist"), "{problem}");
     fixture.finish().await;
 }
+
+/// What a bug report needs, and no secret; what can't be read is said and is no error.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn must_gather_collects_what_a_report_needs_and_no_secret() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply"})).await;
+    fixture.wait_for(Phase::Completed).await;
+    // Somebody has put a password where everybody looks.
+    let machine = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": "99-worker-psi-karg"}});
+    let file = json!({"path": "/etc/password", "mode": 0o600, "contents": {"source": "data:,hunter2-in-a-file"}});
+    let config = json!({"spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [file]}}}});
+    fixture.edit(&machine, config, "somebody").await;
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": "default", "labels": {
+        "app.kubernetes.io/name": "virt-advisor-operator", "control-plane": "controller-manager"}},
+        "spec": {"automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i"}]}});
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}});
+    for object in [account, pod] {
+        controlplane::apply_yaml(&fixture.admin, &object.to_string(), "test").await.unwrap();
+    }
+    let gone = descheduler(json!({}));
+    fixture.api(&gone).delete("cluster", &Default::default()).await.unwrap();
+    fixture.wait_for(Phase::Drifted).await;
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    fixture.plane.write_kubeconfig("reader", &["system:masters"], &kubeconfig).unwrap();
+    let dest = folder.path().join("bundle");
+    let gather = || run(&["must-gather", "--dest-dir", dest.to_str().unwrap()], kubeconfig.to_str().unwrap());
+    let mark = fixture.mark();
+    let output = gather();
+    assert!(output.status.success(), "{output:?}");
+    for name in [
+        "versions.yaml",
+        "crd.yaml",
+        "configurations/load-aware-rebalancing.yaml",
+        "configurations/virt-higher-density.yaml",
+        "targets/MachineConfig/cluster/99-worker-psi-karg.yaml",
+        "machineconfigpools.yaml",
+        "operator/pods/default/x.yaml",
+        "problems.txt",
+    ] {
+        assert!(dest.join(name).is_file(), "{name} is missing");
+    }
+    assert!(std::fs::read_dir(dest.join("events/default")).unwrap().count() >= 3);
+    let problems = std::fs::read_to_string(dest.join("problems.txt")).unwrap();
+    let gone = "KubeDescheduler openshift-kube-descheduler-operator/cluster: does not exist\n";
+    assert_eq!(problems, gone);
+    let all = Command::new("grep").args(["-r", "hunter2"]).arg(&dest).output().unwrap();
+    assert!(all.stdout.is_empty(), "{}", String::from_utf8_lossy(&all.stdout));
+    let wrote =
+        fixture.plane.audit().since(&mark).into_iter().filter(|request| request.user == "reader" && request.is_write());
+    assert_eq!(wrote.count(), 0);
+    assert!(complaint(&gather()).contains("is not empty"));
+}
