@@ -18,7 +18,7 @@ use crate::{cluster, telemetry};
 pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
     let mut problems = flags.problems();
     // What the flags say may be wrong; how they are told does not depend on it.
-    telemetry::init(flags.encoder(), flags.level().unwrap_or("info"));
+    let log_level = telemetry::init(flags.encoder(), flags.level().unwrap_or("info"));
     let mut note = |problem: String| problems.push(problem);
     let client = cluster::connect(flags.kubeconfig()).await.map_err(|error| note(error.to_string())).ok();
     let probes = match flags.probes() {
@@ -46,6 +46,7 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
 
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone())?;
+    change_log_level_on_signal(log_level)?;
     tracing::info!(version = VERSION, "the operator starts");
     let election = flags.leader_elect.then(|| election(&flags, &client));
     let mut settings = Settings::new(VERSION);
@@ -112,6 +113,19 @@ fn stop_on_signal(stop: CancellationToken) -> Result<(), String> {
             _ = interrupt.recv() => {}
         }
         stop.cancel();
+    });
+    Ok(())
+}
+
+/// SIGUSR1 makes the log one of level debug, and the next one puts it back.
+fn change_log_level_on_signal(mut toggle: telemetry::Toggle) -> Result<(), String> {
+    let mut asked =
+        signal(SignalKind::user_defined1()).map_err(|error| format!("signals can't be received: {error}"))?;
+    tokio::spawn(async move {
+        while asked.recv().await.is_some() {
+            let level = toggle();
+            tracing::info!(level, "the log level is changed");
+        }
     });
     Ok(())
 }

@@ -5,7 +5,9 @@ mod metrics;
 
 pub use metrics::{Label, Metrics};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer, reload};
 
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -19,15 +21,27 @@ pub enum Encoder {
 /// What is never logged: clients that print what they get.
 const NEVER: [&str; 3] = ["kube_client", "kube_core", "tower"];
 
+/// Changes between the level that was asked for and debug, and says which it is now.
+pub type Toggle = Box<dyn FnMut() -> &'static str + Send>;
+
 /// Starts logging at `level` (`error`, `info`, `debug` or `trace`); `RUST_LOG` overrides it.
-pub fn init(encoder: Encoder, level: &str) {
+pub fn init(encoder: Encoder, level: &'static str) -> Toggle {
     let wanted = std::env::var(EnvFilter::DEFAULT_ENV).ok();
-    let lines =
-        tracing_subscriber::fmt().with_env_filter(filter(wanted.as_deref(), level)).with_writer(std::io::stderr);
-    match encoder {
-        Encoder::Console => lines.with_target(false).init(),
-        Encoder::Json => lines.json().flatten_event(true).init(),
-    }
+    let usual = move || filter(wanted.as_deref(), level);
+    let (chosen, handle) = reload::Layer::new(usual());
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines: Box<dyn Layer<_> + Send + Sync> = match encoder {
+        Encoder::Console => Box::new(lines.with_target(false)),
+        Encoder::Json => Box::new(lines.json().flatten_event(true)),
+    };
+    tracing_subscriber::registry().with(chosen).with(lines).init();
+    let mut is_debug = false;
+    Box::new(move || {
+        is_debug = !is_debug;
+        // It fails only after the subscriber is gone, with the process.
+        let _ = handle.reload(if is_debug { filter(None, "debug") } else { usual() });
+        if is_debug { "debug" } else { "the one that was asked for" }
+    })
 }
 
 /// What is logged: `wanted` as in `RUST_LOG`, else everything from `level` on.

@@ -70,6 +70,16 @@ async fn a_process_is_alive_without_a_cluster_and_ready_with_one() {
     until(&url("healthz"), 200).await;
     fixture.plane.start_server().await.unwrap();
     fixture.wait_for(Phase::Ignored).await;
+    // The level of the log changes under way, and back.
+    let debugs = || replica.process.log().matches(" DEBUG ").count();
+    assert_eq!(debugs(), 0);
+    replica.process.change_log_level().unwrap();
+    replica.says("the log level is changed level=\"debug\"").await;
+    fixture.patch(json!({"action": "DryRun"})).await;
+    fixture.wait_for(Phase::ReviewRequired).await;
+    replica.says(" DEBUG ").await;
+    replica.process.change_log_level().unwrap();
+    replica.says("the log level is changed level=\"the one that was asked for\"").await;
     let asked = Instant::now();
     replica.process.terminate().unwrap();
     assert!(replica.ended().await.success(), "{}", replica.process.log());

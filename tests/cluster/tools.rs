@@ -169,3 +169,20 @@ fn k3_the_bundle_is_complete() {
         assert!(container.contains(&format!("LABEL {name}={}\n", value.as_str().unwrap())), "{name}");
     }
 }
+
+/// What can be told of the image without building it.
+#[test]
+fn the_image_is_small_and_unprivileged() {
+    let text = std::fs::read_to_string(root().join("Containerfile")).unwrap();
+    let last = text.rsplit("\nFROM ").next().unwrap();
+    assert!(last.starts_with("scratch\n"), "nothing but the program: {last}");
+    for line in
+        ["USER 65532:65532", "ENTRYPOINT [\"/virt-advisor\"]", "CMD [\"run\"]", "COPY --from=build /src/LICENSE"]
+    {
+        assert!(last.lines().any(|found| found.starts_with(line)), "{line}");
+    }
+    assert!(last.contains(&format!("image.version=\"v{}\"", env!("CARGO_PKG_VERSION"))));
+    assert!(text.contains("cargo build --locked --release") && !text.contains("\nADD "));
+    let deployment = std::fs::read_to_string(root().join("config/manager/deployment.yaml")).unwrap();
+    assert!(deployment.contains(&format!(":v{}\n", env!("CARGO_PKG_VERSION"))));
+}

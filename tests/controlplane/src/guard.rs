@@ -163,6 +163,14 @@ impl Process {
         self.signal(Signal::SIGTERM)
     }
 
+    /// Asks it to change its log level, as programs of ours do.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn change_log_level(&self) -> Result<(), Error> {
+        self.signal(Signal::SIGUSR1)
+    }
+
     /// What it has written so far.
     #[must_use]
     pub fn log(&self) -> String {
