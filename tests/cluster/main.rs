@@ -20,6 +20,7 @@ mod kinds;
 mod midway;
 mod misuse;
 mod odd_objects;
+mod options;
 mod outage;
 mod plans;
 mod prerequisites;

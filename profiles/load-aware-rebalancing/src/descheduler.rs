@@ -20,6 +20,8 @@ const COMPATIBLE: [&str; 2] = ["AffinityAndTaints", "SoftTopologyAndDuplicates"]
 const FIXED_THRESHOLDS: &str = "/spec/profileCustomizations/devLowNodeUtilizationThresholds";
 /// The one of [`REBALANCING`] that knows no deviations.
 const GENERIC: &str = "LongLifecycle";
+/// The one of [`REBALANCING`] that moves machines unasked.
+const OPT_OUT: &str = "KubeVirtRelieveAndMigrate";
 
 /// What the installed CRD offers, of all that differs between releases.
 #[derive(Default, Serialize, Deserialize)]
@@ -52,6 +54,18 @@ pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, Draft
     };
     let reason = "lets the descheduler move virtual machines away from loaded nodes";
     Ok(Draft { impact: Impact::Medium, wave: 1, notes, ..Draft::new("enable-load-aware-descheduling", body, reason) })
+}
+
+/// Which virtual machines the profile moves. It went from asking for a mark to respecting one with the release that dropped `Dev`
+/// from its name (openshift-docs#98815, cluster-kube-descheduler-operator#642). How many there are changes all the time and is
+/// no part of a plan; the README has the command that counts them.
+fn eligible(profile: &str) -> &'static str {
+    if profile == OPT_OUT {
+        "It moves every virtual machine that can be live-migrated, but for those whose template has the annotation \
+         descheduler.alpha.kubernetes.io/prefer-no-eviction"
+    } else {
+        "It moves only virtual machines whose template has the annotation descheduler.alpha.kubernetes.io/evict"
+    }
 }
 
 fn blocked(remedy: String) -> Body {
@@ -101,6 +115,7 @@ fn object(
             "devDeviationThresholds has no effect: this release of the descheduler knows no deviations".to_owned(),
         );
     }
+    notes.push(eligible(chosen).to_owned());
     let data = json!({
         "interval": options.descheduling_interval_seconds,
         "mode": options.mode,

@@ -151,13 +151,30 @@ fn d1_deviations_go_without_fixed_thresholds_and_only_where_they_are_known() {
         planner(options.clone()).draft(&inputs).unwrap().pop().unwrap()
     };
     let new = draft(GA, "");
-    assert!(matches!(new.body, Body::Ensure(_)) && new.notes.is_empty(), "{new:?}");
+    assert!(matches!(new.body, Body::Ensure(_)) && new.notes.len() == 1, "{new:?}");
     let contradictory = draft(GA, "Medium");
     let Body::Blocked { remedy, .. } = &contradictory.body else { panic!("not blocked") };
     assert!(remedy.contains("devLowNodeUtilizationThresholds is set"), "{remedy}");
     let old = draft(&["LongLifecycle"], "Medium");
     assert!(matches!(old.body, Body::Ensure(_)));
     assert!(old.notes[0].starts_with("devDeviationThresholds has no effect"), "{:?}", old.notes);
+}
+
+/// D6: the same option moves other machines on another release.
+#[test]
+fn d6_which_machines_become_eligible_is_said() {
+    for (offered, mark) in [
+        (
+            &["KubeVirtRelieveAndMigrate", "DevKubeVirtRelieveAndMigrate"][..],
+            "every virtual machine that can be live-migrated, but",
+        ),
+        (&["DevKubeVirtRelieveAndMigrate"], "only virtual machines whose template has the annotation"),
+        (&["LongLifecycle"], "only virtual machines whose template has the annotation"),
+    ] {
+        let drafts = planner(json!({})).draft(&inputs(crd(offered, &[]), None, Some(hco("v1", 5, 2)))).unwrap();
+        let said = drafts.last().unwrap().notes.last().unwrap();
+        assert!(said.contains(mark), "{offered:?}: {said}");
+    }
 }
 
 #[test]
