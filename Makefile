@@ -47,8 +47,8 @@ test: controlplane tools ## Run every test.
 	ADVISOR_TEST_TOOLS="$$(sh tests/tools/build.sh)" $(CARGO) test --workspace
 
 .PHONY: test-faults
-test-faults: controlplane ## Tell a whole story with every fault at every request in turn, and a kind that comes 50 times (about 8 minutes).
-	ADVISOR_TEST_FAULTS=all $(CARGO) test --package virt-advisor --test cluster -- sweep kinds::c1 --nocapture
+test-faults: controlplane ## Tell a whole story with every fault at every request, with the leader lost at every point, and a kind that comes 50 times (about 12 minutes).
+	ADVISOR_TEST_FAULTS=all $(CARGO) test --package virt-advisor --test cluster -- sweep election kinds::c1 --nocapture
 
 .PHONY: bench
 bench: controlplane ## Measure requests, times and memory of the release build, and print them as a table.
