@@ -11,6 +11,7 @@ use super::flags::RunFlags;
 use crate::controller::{self, Settings};
 use crate::endpoints::{self, Protection, Sources};
 use crate::leader::Election;
+use crate::telemetry::Traces;
 use crate::{cluster, telemetry};
 
 /// One thread: it waits almost always, and each further one costs memory.
@@ -40,6 +41,7 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
     } else {
         None
     };
+    let traces = Traces::from_env().map_err(&mut note).unwrap_or_default();
     let (Some(client), true) = (client, problems.is_empty()) else {
         return Err(problems.join("\nvirt-advisor: "));
     };
@@ -49,7 +51,7 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
     change_log_level_on_signal(log_level)?;
     tracing::info!(version = VERSION, "the operator starts");
     let election = flags.leader_elect.then(|| election(&flags, &client));
-    let mut settings = Settings::new(VERSION);
+    let mut settings = Settings { traces: traces.clone(), ..Settings::new(VERSION) };
     if let Some(election) = &election {
         settings.fence = election.fence();
     }
@@ -66,7 +68,9 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
         };
         tokio::spawn(endpoints::metrics(listener, protection, sources));
     }
-    Ok(lead(client, settings, election, stop).await)
+    let code = lead(client, settings, election, stop).await;
+    traces.flush().await;
+    Ok(code)
 }
 
 /// Runs the operator until it is told to stop, or until it may not lead any more. Then the process ends, whatever is under

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Context;
 use super::memory::Memory;
 use crate::api::VirtPlatformConfig;
+use crate::clock::now;
 use crate::cluster::ClusterError;
 use crate::engine;
 use crate::plan::Plan;
@@ -63,7 +64,14 @@ pub(super) async fn write(
             return (written, Err(error));
         }
         memory.items.remove(&item.name);
-        match engine::write(&ctx.cluster, &config.spec.profile, item).await {
+        let began = now();
+        let outcome = engine::write(&ctx.cluster, &config.spec.profile, item).await;
+        if let Some(approval) = config.status.as_ref().and_then(|status| status.approval.as_ref()) {
+            // Why it failed may quote the object.
+            let result = outcome.as_ref().map(drop).map_err(ClusterError::reason);
+            ctx.traces.wrote(approval, &item.name, &item.target.to_string(), (began, now()), result);
+        }
+        match outcome {
             Ok(outcome) => {
                 let (subject, version) = outcome.seen;
                 // The event of our own write is no news.

@@ -35,7 +35,7 @@ use crate::cluster::Cluster;
 use crate::leader::Fence;
 use crate::registry::{self, Profiles};
 use crate::rollout::{MachineConfigPools, Rollouts};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Traces};
 use claims::Claims;
 use memory::Memory;
 use triggers::{Causes, Triggers};
@@ -67,6 +67,7 @@ struct Context {
     patience: Duration,
     fence: Fence,
     metrics: Metrics,
+    traces: Traces,
     stop: CancellationToken,
 }
 
@@ -112,6 +113,8 @@ pub struct Settings {
     pub fence: Fence,
     /// Where it counts what it does.
     pub metrics: Metrics,
+    /// Where it sends its traces.
+    pub traces: Traces,
 }
 
 impl Settings {
@@ -125,6 +128,7 @@ impl Settings {
             health: Health::default(),
             fence: Fence::open(),
             metrics: Metrics::default(),
+            traces: Traces::default(),
         }
     }
 }
@@ -133,7 +137,7 @@ impl Settings {
 ///
 /// A cluster that does not answer, or lacks the CRD, is waited for: it is said once for each change of the reason.
 pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
-    let Settings { profiles, version, patience, health, fence, metrics } = settings;
+    let Settings { profiles, version, patience, health, fence, metrics, traces } = settings;
     let client = metrics.count(fence.guard(client));
     if stop.run_until_cancelled(start::wait_until_served(&client)).await.is_none() {
         return;
@@ -156,6 +160,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
         patience,
         fence,
         metrics,
+        traces,
         stop: stop.clone(),
     });
     let crds = ctx.watches.follow_crds(gather::declared_crds(profiles, ctx.rollouts.watched()));

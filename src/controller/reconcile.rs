@@ -229,7 +229,10 @@ async fn look(
     }
     memory.due = Some(Instant::now() + pause);
     if let (World::Planned(_), Some(phase)) = (&seen.world, new.phase.filter(|_| new.planned_at != old.planned_at)) {
-        ctx.metrics.planned(&name, &format!("{phase:?}"), planned_in);
+        let outcome = format!("{phase:?}");
+        let digest = new.plan_hash.clone().unwrap_or_default();
+        ctx.metrics.planned(&name, &outcome, planned_in);
+        ctx.traces.planned(&name, &digest, &outcome, now - planned_in, now);
     }
     let items = new.items.clone();
     report(ctx, config, &old, new, memory, now).await?;
@@ -301,6 +304,10 @@ fn count(ctx: &Context, name: &str, old: &Status, new: &Status, now: jiff::Times
     if old.phase == Some(Phase::InProgress) && phase != Phase::InProgress {
         let approved = old.approval.as_ref().map_or(now, |approval| approval.at.0);
         ctx.metrics.executed(name, &outcome, now.duration_since(approved).as_secs_f64());
+        if let Some(approval) = &old.approval {
+            let failed = matches!(phase, Phase::Failed | Phase::CompletedWithErrors);
+            ctx.traces.executed(name, approval, &outcome, now, failed);
+        }
     }
     if phase == Phase::Drifted && old.phase != Some(Phase::Drifted) {
         ctx.metrics.drifted(name);

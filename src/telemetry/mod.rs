@@ -1,9 +1,11 @@
-//! What the operator tells of itself: logs, structured, one line an event, to standard error; and metrics.
+//! What the operator tells of itself: logs, structured, one line an event, to standard error; metrics; and traces.
 
 pub mod definitions;
 mod metrics;
+mod traces;
 
 pub use metrics::{Label, Metrics};
+pub use traces::Traces;
 
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use virt_advisor::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 use virt_advisor::controller::{Health, WatchState};
+use virt_advisor::telemetry::Traces;
 
 pub const PROFILE: &str = "load-aware-rebalancing";
 pub const VERSION: &str = "v0.0.1-test";
@@ -111,6 +112,8 @@ pub struct Fixture {
     pub patience: Duration,
     /// The profile that the test is about.
     pub profile: &'static str,
+    /// Where the operator sends its traces.
+    pub traces: Traces,
     began: Mark,
     health: Health,
 }
@@ -153,6 +156,7 @@ impl Fixture {
             patience: Duration::from_secs(600),
             profile: setup.profile,
             began,
+            traces: Traces::default(),
             health: Health::default(),
         };
         for object in setup.hyper_converged.into_iter().chain(setup.descheduler) {
@@ -234,7 +238,8 @@ impl Fixture {
         let stop = CancellationToken::new();
         let settings = virt_advisor::controller::Settings::new(version);
         self.health = settings.health.clone();
-        let settings = virt_advisor::controller::Settings { patience: self.patience, ..settings };
+        let settings =
+            virt_advisor::controller::Settings { patience: self.patience, traces: self.traces.clone(), ..settings };
         let task = tokio::spawn(virt_advisor::controller::run(client, settings, stop.clone()));
         self.operator = Some(Operator { stop, task });
     }

@@ -36,6 +36,7 @@ mod stage;
 mod story;
 mod sweep;
 mod tools;
+mod traces;
 mod waiting;
 mod watches;
 mod writes;

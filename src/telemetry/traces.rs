@@ -1,0 +1,181 @@
+//! Traces by OTLP: one for each plan and one for each execution, with the digest of the plan. Off unless the standard
+//! environment asks for them; then spans go to a thread of their own, and what a slow collector does not take is dropped.
+
+use std::cell::Cell;
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use opentelemetry::trace::{
+    SpanBuilder, SpanContext, SpanId, Status, TraceContextExt as _, TraceFlags, TraceId, TraceState,
+    TracerProvider as _,
+};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracer, SdkTracerProvider};
+use sha2::{Digest, Sha256};
+
+use crate::api::Approval;
+
+/// The name in `service.name`, unless OTEL_SERVICE_NAME says otherwise.
+const SERVICE: &str = "virt-advisor";
+/// How long handing over the last spans may take when the process ends.
+const FLUSH_LIMIT: std::time::Duration = std::time::Duration::from_secs(1);
+/// Any of these switches traces on.
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+/// Where spans go. Clones are one and the same.
+#[derive(Debug, Clone, Default)]
+pub struct Traces(Option<Exported>);
+
+#[derive(Debug, Clone)]
+struct Exported {
+    tracer: SdkTracer,
+    provider: SdkTracerProvider,
+}
+
+impl Traces {
+    /// As the environment says: off if it names no endpoint.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, and what to do.
+    pub fn from_env() -> Result<Self, String> {
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let off = set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+            || set("OTEL_TRACES_EXPORTER").is_some_and(|value| value == "none");
+        let Some(endpoint) = ENDPOINTS.iter().find_map(|name| set(name)).filter(|_| !off) else {
+            return Ok(Self::default());
+        };
+        for name in ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"] {
+            if let Some(protocol) = set(name).filter(|protocol| protocol != "grpc") {
+                return Err(format!(
+                    "{name}={protocol} is not supported: set it to grpc, and the endpoint to the port for it, 4317"
+                ));
+            }
+        }
+        Self::to(&endpoint)
+    }
+
+    /// To the collector at `endpoint`, as `http://collector:4317`.
+    ///
+    /// # Errors
+    ///
+    /// If it is no such address. Whether anybody answers there is found out later, and does no harm.
+    pub fn to(endpoint: &str) -> Result<Self, String> {
+        let unfit =
+            |problem: String| format!("traces can't be sent to {endpoint}: {problem}; an endpoint is http://HOST:4317");
+        if !endpoint.starts_with("http://") {
+            return Err(unfit(
+                "only plain HTTP is supported, as to a collector on the same machine or in the mesh".to_owned(),
+            ));
+        }
+        let exporter = SpanExporter::builder().with_tonic().with_endpoint(endpoint).build();
+        let exporter = exporter.map_err(|error| unfit(error.to_string()))?;
+        let resource = match std::env::var("OTEL_SERVICE_NAME") {
+            Ok(_) => Resource::builder(),
+            Err(_) => Resource::builder().with_service_name(SERVICE),
+        };
+        let provider = SdkTracerProvider::builder()
+            .with_batch_exporter(exporter)
+            .with_id_generator(Ids::default())
+            .with_resource(resource.build())
+            .build();
+        Ok(Self(Some(Exported { tracer: provider.tracer(SERVICE), provider })))
+    }
+
+    /// A plan of `profile` was made between `began` and `ended`, with this digest, and led to `outcome`.
+    pub(crate) fn planned(&self, profile: &str, digest: &str, outcome: &str, began: Timestamp, ended: Timestamp) {
+        let Some(Exported { tracer, .. }) = &self.0 else { return };
+        let attributes = [
+            KeyValue::new("advisor.profile", profile.to_owned()),
+            KeyValue::new("advisor.plan.digest", digest.to_owned()),
+            KeyValue::new("advisor.outcome", outcome.to_owned()),
+        ];
+        let span = span("plan", began, attributes).start_with_context(tracer, &Context::new());
+        end(span, ended, Ok(()));
+    }
+
+    /// An item of what `approval` approved was written.
+    pub(crate) fn wrote(
+        &self,
+        approval: &Approval,
+        item: &str,
+        target: &str,
+        (began, ended): (Timestamp, Timestamp),
+        outcome: Result<(), &str>,
+    ) {
+        let Some(Exported { tracer, .. }) = &self.0 else { return };
+        let (trace, root) = ids(approval);
+        let parent = SpanContext::new(trace, root, TraceFlags::SAMPLED, true, TraceState::default());
+        let attributes = [
+            KeyValue::new("advisor.item", item.to_owned()),
+            KeyValue::new("advisor.target", target.to_owned()),
+            KeyValue::new("advisor.plan.digest", approval.plan_hash.clone()),
+        ];
+        let within = Context::new().with_remote_span_context(parent);
+        let span = span("write", began, attributes).start_with_context(tracer, &within);
+        end(span, ended, outcome);
+    }
+
+    /// What `approval` approved came to its end.
+    pub(crate) fn executed(&self, profile: &str, approval: &Approval, outcome: &str, ended: Timestamp, failed: bool) {
+        let Some(Exported { tracer, .. }) = &self.0 else { return };
+        let attributes = [
+            KeyValue::new("advisor.profile", profile.to_owned()),
+            KeyValue::new("advisor.plan.digest", approval.plan_hash.clone()),
+            KeyValue::new("advisor.outcome", outcome.to_owned()),
+        ];
+        NEXT.set(Some(ids(approval)));
+        let span = span("execution", approval.at.0, attributes).start_with_context(tracer, &Context::new());
+        NEXT.set(None);
+        end(span, ended, if failed { Err(outcome) } else { Ok(()) });
+    }
+
+    /// Hands over what is left, for a moment.
+    pub async fn flush(&self) {
+        let Some(Exported { provider, .. }) = self.0.clone() else { return };
+        // It blocks its thread, and the connection lives on this one.
+        let flushed = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(FLUSH_LIMIT)).await;
+        if !matches!(flushed, Ok(Ok(()))) {
+            tracing::debug!("the last spans could not be handed over");
+        }
+    }
+}
+
+fn span(name: &'static str, began: Timestamp, attributes: impl IntoIterator<Item = KeyValue>) -> SpanBuilder {
+    SpanBuilder::from_name(name).with_start_time(SystemTime::from(began)).with_attributes(attributes)
+}
+
+fn end(mut span: impl opentelemetry::trace::Span, ended: Timestamp, outcome: Result<(), &str>) {
+    span.set_status(outcome.map_or_else(|problem| Status::error(problem.to_owned()), |()| Status::Ok));
+    span.end_with_timestamp(SystemTime::from(ended));
+}
+
+/// The trace of an execution and its first span: the same for whichever process carries it out.
+fn ids(approval: &Approval) -> (TraceId, SpanId) {
+    let digest = Sha256::digest(format!("{} {} {}", approval.plan_hash, approval.generation, approval.at.0));
+    let (mut trace, mut root) = ([0; 16], [0; 8]);
+    trace.copy_from_slice(&digest[..16]);
+    root.copy_from_slice(&digest[16..24]);
+    (TraceId::from_bytes(trace), SpanId::from_bytes(root))
+}
+
+thread_local! {
+    /// The ids of the span that is made next on this thread.
+    static NEXT: Cell<Option<(TraceId, SpanId)>> = const { Cell::new(None) };
+}
+
+/// Random ones, but where an execution has its own.
+#[derive(Debug, Default)]
+struct Ids(RandomIdGenerator);
+
+impl IdGenerator for Ids {
+    fn new_trace_id(&self) -> TraceId {
+        NEXT.get().map_or_else(|| self.0.new_trace_id(), |(trace, _)| trace)
+    }
+
+    fn new_span_id(&self) -> SpanId {
+        NEXT.get().map_or_else(|| self.0.new_span_id(), |(_, span)| span)
+    }
+}
