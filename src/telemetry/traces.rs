@@ -1,16 +1,25 @@
 //! Traces by OTLP: one for each plan and one for each execution, with the digest of the plan. Off unless the standard
 //! environment asks for them; then spans go to a thread of their own, and what a slow collector does not take is dropped.
+//!
+//! By HTTP with the client that we have already: gRPC brings HTTP/2 along, a megabyte of program.
 
 use std::cell::Cell;
 use std::time::SystemTime;
 
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
 use jiff::Timestamp;
 use opentelemetry::trace::{
     SpanBuilder, SpanContext, SpanId, Status, TraceContextExt as _, TraceFlags, TraceId, TraceState,
     TracerProvider as _,
 };
 use opentelemetry::{Context, KeyValue};
-use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
+use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracer, SdkTracerProvider};
 use sha2::{Digest, Sha256};
@@ -21,8 +30,11 @@ use crate::api::Approval;
 const SERVICE: &str = "virt-advisor";
 /// How long handing over the last spans may take when the process ends.
 const FLUSH_LIMIT: std::time::Duration = std::time::Duration::from_secs(1);
-/// Any of these switches traces on.
-const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+/// How long a collector may take.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+/// Either of these switches traces on: the whole address, or the one that all signals begin with.
+const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 /// Where spans go. Clones are one and the same.
 #[derive(Debug, Clone, Default)]
@@ -44,33 +56,35 @@ impl Traces {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let off = set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
             || set("OTEL_TRACES_EXPORTER").is_some_and(|value| value == "none");
-        let Some(endpoint) = ENDPOINTS.iter().find_map(|name| set(name)).filter(|_| !off) else {
+        let general = || set(ENDPOINT).map(|endpoint| format!("{}/v1/traces", endpoint.trim_end_matches('/')));
+        let Some(endpoint) = set(TRACES_ENDPOINT).or_else(general).filter(|_| !off) else {
             return Ok(Self::default());
         };
         for name in ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"] {
-            if let Some(protocol) = set(name).filter(|protocol| protocol != "grpc") {
+            if let Some(protocol) = set(name).filter(|protocol| protocol != "http/protobuf") {
                 return Err(format!(
-                    "{name}={protocol} is not supported: set it to grpc, and the endpoint to the port for it, 4317"
+                    "{name}={protocol} is not supported: set it to http/protobuf, and the endpoint to the port for it, 4318"
                 ));
             }
         }
         Self::to(&endpoint)
     }
 
-    /// To the collector at `endpoint`, as `http://collector:4317`.
+    /// To the collector at `endpoint`, as `http://collector:4318/v1/traces`. Called within the runtime that sends them.
     ///
     /// # Errors
     ///
     /// If it is no such address. Whether anybody answers there is found out later, and does no harm.
     pub fn to(endpoint: &str) -> Result<Self, String> {
         let unfit =
-            |problem: String| format!("traces can't be sent to {endpoint}: {problem}; an endpoint is http://HOST:4317");
-        if !endpoint.starts_with("http://") {
+            |problem: String| format!("traces can't be sent to {endpoint}: {problem}; an endpoint is http://HOST:4318");
+        if !endpoint.starts_with("http://") || endpoint.parse::<Uri>().is_err() {
             return Err(unfit(
                 "only plain HTTP is supported, as to a collector on the same machine or in the mesh".to_owned(),
             ));
         }
-        let exporter = SpanExporter::builder().with_tonic().with_endpoint(endpoint).build();
+        let exporter =
+            SpanExporter::builder().with_http().with_http_client(Sender::default()).with_endpoint(endpoint).build();
         let exporter = exporter.map_err(|error| unfit(error.to_string()))?;
         let resource = match std::env::var("OTEL_SERVICE_NAME") {
             Ok(_) => Resource::builder(),
@@ -177,5 +191,33 @@ impl IdGenerator for Ids {
 
     fn new_span_id(&self) -> SpanId {
         NEXT.get().map_or_else(|| self.0.new_span_id(), |(_, span)| span)
+    }
+}
+
+/// Sends requests on the runtime of the program, for the thread of the exporter.
+#[derive(Debug, Clone)]
+struct Sender {
+    client: Client<HttpConnector, Full<Bytes>>,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Default for Sender {
+    fn default() -> Self {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Self { client, runtime: tokio::runtime::Handle::current() }
+    }
+}
+
+#[async_trait::async_trait]
+impl HttpClient for Sender {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let client = self.client.clone();
+        let sent = self.runtime.spawn(async move {
+            let answer = tokio::time::timeout(PATIENCE, client.request(request.map(Full::new))).await??;
+            let (head, body) = answer.into_parts();
+            let body = tokio::time::timeout(PATIENCE, body.collect()).await??;
+            Ok(Response::from_parts(head, body.to_bytes()))
+        });
+        sent.await?
     }
 }

@@ -71,12 +71,12 @@ fn everything_that_keeps_it_from_starting_is_told_at_once() {
 #[test]
 fn traces_that_can_not_be_sent_are_said_with_the_remedy() {
     for (name, value, says) in [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector:4317", "only plain HTTP is supported"),
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf", "set it to grpc, and the endpoint to the port for it, 4317"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector:4318", "only plain HTTP is supported"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "set it to http/protobuf, and the endpoint to the port for it, 4318"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_virt-advisor"))
             .args(["run", "--kubeconfig", "/no/such/file"])
-            .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4317")
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
             .env(name, value)
             .output()
             .unwrap();

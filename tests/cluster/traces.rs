@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
-use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use axum::Router;
+use axum::body::Bytes;
+use axum::routing::post;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
-use tonic::{Request, Response, Status};
 use virt_advisor::api::Phase;
 use virt_advisor::telemetry::Traces;
 
@@ -20,16 +22,12 @@ use crate::fixture::{Fixture, PATIENCE, Setup};
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<Span>>>);
 
-#[tonic::async_trait]
-impl TraceService for Collector {
-    async fn export(
-        &self,
-        request: Request<ExportTraceServiceRequest>,
-    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        let resources = request.into_inner().resource_spans.into_iter();
+impl Collector {
+    fn keep(&self, body: Bytes) {
+        let request = ExportTraceServiceRequest::decode(body).expect("what the standard says");
+        let resources = request.resource_spans.into_iter();
         let spans = resources.flat_map(|resource| resource.scope_spans).flat_map(|scope| scope.spans);
         self.0.lock().unwrap().extend(spans);
-        Ok(Response::new(ExportTraceServiceResponse::default()))
     }
 }
 
@@ -47,10 +45,11 @@ fn attribute(span: &Span, key: &str) -> String {
 async fn a_plan_and_its_execution_are_a_trace_each() {
     let address = free().await;
     let collector = Collector::default();
-    let server = tonic::transport::Server::builder().add_service(TraceServiceServer::new(collector.clone()));
-    tokio::spawn(server.serve(address));
+    let keeper = collector.clone();
+    let router = Router::new().route("/v1/traces", post(move |body: Bytes| async move { keeper.keep(body) }));
+    tokio::spawn(async move { axum::serve(TcpListener::bind(address).await.unwrap(), router).await });
     let mut fixture = Fixture::without_operator(Setup { workers: 1, ..Setup::default() }).await;
-    fixture.traces = Traces::to(&format!("http://{address}")).unwrap();
+    fixture.traces = Traces::to(&format!("http://{address}/v1/traces")).unwrap();
     fixture.start_operator();
     fixture.wait_for(Phase::Ignored).await;
     fixture.patch(json!({"action": "DryRun"})).await;
@@ -97,7 +96,7 @@ async fn a_collector_that_does_not_answer_costs_nothing() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     for address in [free().await, silent.local_addr().unwrap()] {
         let mut fixture = Fixture::without_operator(Setup { workers: 1, ..Setup::default() }).await;
-        fixture.traces = Traces::to(&format!("http://{address}")).unwrap();
+        fixture.traces = Traces::to(&format!("http://{address}/v1/traces")).unwrap();
         fixture.start_operator();
         fixture.wait_for(Phase::Ignored).await;
         fixture.patch(json!({"action": "Apply", "options": {"loadAware": {"enablePSIMetrics": false}}})).await;
@@ -112,10 +111,10 @@ async fn a_collector_that_does_not_answer_costs_nothing() {
     }
 }
 
-#[test]
-fn an_endpoint_that_is_none_is_named_with_the_remedy() {
-    for endpoint in ["collector:4317", "https://collector:4317", "http://", "unix:///run/collector"] {
+#[tokio::test]
+async fn an_endpoint_that_is_none_is_named_with_the_remedy() {
+    for endpoint in ["collector:4318", "https://collector:4318", "http://", "unix:///run/collector"] {
         let Err(problem) = Traces::to(endpoint) else { panic!("{endpoint} is accepted") };
-        assert!(problem.contains(endpoint) && problem.contains("http://HOST:4317"), "{problem}");
+        assert!(problem.contains(endpoint) && problem.contains("http://HOST:4318"), "{problem}");
     }
 }

@@ -21,7 +21,11 @@ impl Operator {
         let program = program.canonicalize().with_context(|| {
             format!("there is no operator at {}: run `cargo build -p virt-advisor`", program.display())
         })?;
-        let args = ["run".to_owned(), "--kubeconfig".to_owned(), kubeconfig.display().to_string()];
+        // As it is deployed, but for the election: it is alone, and each renewal would be a request at rest.
+        let args =
+            ["run", "--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0", "--kubeconfig"];
+        let kubeconfig = kubeconfig.display().to_string();
+        let args: Vec<_> = args.into_iter().map(str::to_owned).chain([kubeconfig]).collect();
         let process = plane.spawn(&program, &args, log)?;
         let ended = CancellationToken::new();
         let (wait, told) = (process.waiter(), ended.clone());
