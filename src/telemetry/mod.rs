@@ -7,9 +7,10 @@ mod traces;
 pub use metrics::{Label, Metrics};
 pub use traces::Traces;
 
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer, reload};
+use tracing_subscriber::{Layer, reload};
 
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -28,7 +29,7 @@ pub type Toggle = Box<dyn FnMut() -> &'static str + Send>;
 
 /// Starts logging at `level` (`error`, `info`, `debug` or `trace`); `RUST_LOG` overrides it.
 pub fn init(encoder: Encoder, level: &'static str) -> Toggle {
-    let wanted = std::env::var(EnvFilter::DEFAULT_ENV).ok();
+    let wanted = std::env::var("RUST_LOG").ok().filter(|wanted| !wanted.is_empty());
     let usual = move || filter(wanted.as_deref(), level);
     let (chosen, handle) = reload::Layer::new(usual());
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
@@ -46,21 +47,21 @@ pub fn init(encoder: Encoder, level: &'static str) -> Toggle {
     })
 }
 
-/// What is logged: `wanted` as in `RUST_LOG`, else everything from `level` on.
+/// What is logged: `wanted` as in `RUST_LOG`, as `info,virt_advisor=debug`, else everything from `level` on.
 ///
 /// Never what kube's client logs: it repeats at error what we log once with its context, and at debug it prints the answers
 /// of the API server, which quote objects and their secret values.
 #[must_use]
-pub fn filter(wanted: Option<&str>, level: &str) -> EnvFilter {
+pub fn filter(wanted: Option<&str>, level: &str) -> Targets {
     let usual = format!("virt_advisor={level},{level},kube_runtime=warn");
     // Also not where a part of one is named: the more exact directive would win.
     let allowed = |wanted: &str| {
         let directives = wanted.split(',').filter(|directive| !NEVER.iter().any(|name| directive.contains(name)));
         directives.collect::<Vec<_>>().join(",")
     };
-    let filter = wanted.map(allowed).and_then(|wanted| EnvFilter::try_new(wanted).ok());
-    let never = NEVER.iter().filter_map(|name| format!("{name}=off").parse().ok());
-    never.fold(filter.unwrap_or_else(|| EnvFilter::new(usual)), EnvFilter::add_directive)
+    let chosen = wanted.map(allowed).and_then(|wanted| wanted.parse().ok()).or_else(|| usual.parse().ok());
+    let never = NEVER.map(|name| (name, LevelFilter::OFF));
+    chosen.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO)).with_targets(never)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
 use virt_advisor::api::Operation;
 
 use super::world::{World, draft, widget};
@@ -73,7 +74,8 @@ fn x1_x7_no_secret_comes_out_of_errors_or_logs_of_any_level() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let log = Log::default();
     let filter = virt_advisor::telemetry::filter(Some("trace"), "info");
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(log.clone()).finish();
+    let lines = tracing_subscriber::fmt::layer().with_writer(log.clone());
+    let lines = tracing_subscriber::registry().with(filter).with(lines);
     tracing::subscriber::with_default(lines, || {
         runtime.block_on(async {
             let world = World::start(&[]).await;

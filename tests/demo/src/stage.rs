@@ -61,7 +61,8 @@ impl Stage {
             },
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
         });
-        for object in [namespace("openshift-cnv"), namespace(DESCHEDULER_NAMESPACE), hyper_converged, binding] {
+        let namespaces = ["openshift-cnv", DESCHEDULER_NAMESPACE, "virt-advisor-operator"].map(namespace);
+        for object in namespaces.into_iter().chain([hyper_converged, binding]) {
             apply_yaml(&admin, &object.to_string(), MANAGER).await?;
         }
         let role = root().join("config/rbac/role.yaml");
