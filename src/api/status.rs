@@ -7,6 +7,7 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -77,11 +78,12 @@ pub struct VirtPlatformConfigStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// The items that have everything they need. Others come from another program, as the Go one, whose plans had neither operation
-/// nor wave: nothing of such a plan can be carried out, and the next one replaces it.
+/// The items but for those of the Go program, whose plans had neither operation nor wave: nothing of such a plan can be carried out, and the
+/// next one replaces it. Any other item that does not fit is an error: what it remembers must not be lost.
 fn those_that_fit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Item>, D::Error> {
     let found = Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default();
-    Ok(found.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
+    let ours = found.into_iter().filter(|item| item.get("operation").is_some() || item.get("wave").is_some());
+    ours.map(|item| serde_json::from_value(item).map_err(D::Error::custom)).collect()
 }
 
 /// Where a configuration stands.

@@ -14,6 +14,8 @@ use crate::telemetry::Encoder;
 
 /// Switches are written as in Go: `--flag`, `--flag=true` or `--flag=false`.
 #[derive(Debug, Args)]
+// As in Go, the last one wins: whoever appends arguments relies on it.
+#[command(args_override_self = true)]
 pub(super) struct RunFlags {
     /// Kubeconfig of the cluster. Without it: KUBECONFIG, then the one in the home folder, then the Pod's service account.
     #[arg(long, value_name = "FILE")]
@@ -238,6 +240,17 @@ mod tests {
             assert!(one != other && one.len() > 36, "{one} {other}");
         }
         assert!(parse(&["--pod-name=virt-advisor-0"]).identity().starts_with("virt-advisor-0_"));
+    }
+
+    #[test]
+    fn the_last_one_of_a_flag_wins() {
+        let flags = parse(&[
+            "--leader-elect",
+            "--metrics-bind-address=:8443",
+            "--leader-elect=false",
+            "--metrics-bind-address=0",
+        ]);
+        assert!(!flags.leader_elect && flags.metrics().is_none());
     }
 
     #[test]

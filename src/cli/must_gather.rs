@@ -78,7 +78,8 @@ impl Bundle<'_> {
 
     /// Writes an object without its secrets.
     fn object(&mut self, name: &str, object: &impl Serialize) -> Result<(), String> {
-        let object = serde_json::to_value(object).map_err(|error| error.to_string())?;
+        let mut object = serde_json::to_value(object).map_err(|error| error.to_string())?;
+        hide_texts(&mut object);
         let shown = Redactor::new(&[], &[&object]).show(&object);
         let text = serde_saphyr::to_string(&shown).map_err(|error| error.to_string())?;
         self.write(name, &text)
@@ -87,6 +88,26 @@ impl Bundle<'_> {
     fn problem(&mut self, what: &str, error: impl std::fmt::Display) {
         // Writing to a String can't fail.
         let _ = writeln!(self.problems, "{what}: {error}");
+    }
+}
+
+/// Takes out what holds values as texts: copies of the whole object, and variables of the environment, as the headers for a collector.
+fn hide_texts(object: &mut Value) {
+    match object {
+        Value::Array(items) => items.iter_mut().for_each(hide_texts),
+        Value::Object(fields) => {
+            fields.remove("managedFields");
+            fields.remove("kubectl.kubernetes.io/last-applied-configuration");
+            for (name, value) in fields {
+                if name == "env" {
+                    let variables =
+                        value.as_array_mut().into_iter().flatten().filter_map(|variable| variable.get_mut("value"));
+                    variables.for_each(|value| *value = json!("(left out)"));
+                }
+                hide_texts(value);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -1,6 +1,7 @@
 //! `virt-advisor run`: puts the operator together from its parts.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,6 +14,9 @@ use crate::endpoints::{self, Protection, Sources};
 use crate::leader::Election;
 use crate::telemetry::Traces;
 use crate::{cluster, telemetry};
+
+/// How often it is asked whether configurations are seen, until they are.
+const READY_PAUSE: Duration = Duration::from_millis(50);
 
 /// One thread: it waits almost always, and each further one costs memory.
 #[tokio::main(flavor = "current_thread")]
@@ -76,6 +80,7 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
 /// Runs the operator until it is told to stop, or until it may not lead any more. Then the process ends, whatever is under
 /// way: the fence is closed, and what starts anew remembers nothing that is not true any more.
 async fn lead(client: Client, settings: Settings, election: Option<Election>, stop: CancellationToken) -> ExitCode {
+    let health = settings.health.clone();
     let operator = controller::run(client, settings, stop.clone());
     let Some(election) = election else {
         operator.await;
@@ -88,7 +93,14 @@ async fn lead(client: Client, settings: Settings, election: Option<Election>, st
         std::future::pending::<()>().await;
     };
     let leading = async {
-        let held = finished.run_until_cancelled(election.acquire()).await?;
+        let ready = async {
+            // Who sees nothing must not keep the others from leading.
+            while !health.problems().is_empty() {
+                tokio::time::sleep(READY_PAUSE).await;
+            }
+            election.acquire().await
+        };
+        let held = finished.run_until_cancelled(ready).await?;
         held.hold(finished.clone()).await.err()
     };
     tokio::select! {

@@ -15,6 +15,10 @@ use tower::{BoxError, ServiceBuilder};
 /// Longest time for a connection to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long what was sent may wait for its acknowledgement by the other machine. What a broken network holds back for longer is dropped
+/// and not delivered late, when another replica may lead already.
+const UNANSWERED: Duration = Duration::from_secs(20);
+
 /// There is no usable configuration for a connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -85,6 +89,7 @@ pub fn client(mut config: Config) -> Result<Client, ConnectError> {
     connector.enforce_http(false);
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    connector.set_tcp_user_timeout(Some(UNANSWERED));
     let connector = config.rustls_https_connector_with_connector(connector).map_err(problem)?;
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures::{Stream, StreamExt};
 use http::{Request, Response, StatusCode};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ApiResource;
 use kube::client::Body;
@@ -22,6 +22,9 @@ use crate::clock;
 
 /// Failures in a row that are worth a warning: one or two are a server that restarts.
 const WORTH_A_WARNING: u64 = 3;
+
+/// A watch that has failed for longer is no restart of the server.
+const FAILING: SignedDuration = SignedDuration::from_mins(5);
 
 /// Whether events of a kind reach the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,13 +91,16 @@ impl Health {
     /// Only its own kind and the CRDs: another kind that can't be watched is named in the status of whoever needs it.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
-        let watches = self.watches();
+        let (watches, now) = (self.watches(), clock::now());
         let needed = [VirtPlatformConfig::kind(&()), CustomResourceDefinition::kind(&())];
         needed
             .iter()
             .filter_map(|kind| match watches.iter().find(|watch| watch.kind == **kind) {
                 None => Some(format!("{kind} is not served or can't be listed yet; the log says why")),
                 Some(watch) if watch.opened == 0 => Some(format!("{kind} is not watched yet")),
+                Some(watch) if watch.state == WatchState::Failing && now.duration_since(watch.since) > FAILING => {
+                    Some(format!("{kind} can't be watched any more since {}; the log says why", watch.since))
+                }
                 Some(_) => None,
             })
             .collect()

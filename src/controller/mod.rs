@@ -52,7 +52,7 @@ pub const CONCURRENCY: u16 = 2;
 /// How long one try may take.
 const ADVERTISE_LIMIT: Duration = Duration::from_secs(30);
 /// How long a look that is under way may take after the signal to stop; the process has ten seconds.
-const STOP_LIMIT: Duration = Duration::from_secs(8);
+const STOP_LIMIT: Duration = Duration::from_secs(6);
 
 /// What every look needs.
 struct Context {

@@ -81,6 +81,7 @@ pub(super) async fn reconcile(
     let under_way = ctx.metrics.look();
     let (next, failed) = match &object.0 {
         Ok(config) => attend(config, &ctx).await,
+        Err(_) if !ctx.fence.is_open() => (Next::await_change(), false),
         Err(invalid) => (reject_unreadable(&ctx, invalid).await, false),
     };
     under_way.end(failed);
@@ -301,13 +302,14 @@ async fn report(
 fn count(ctx: &Context, name: &str, old: &Status, new: &Status, now: jiff::Timestamp) {
     let Some(phase) = new.phase else { return };
     let outcome = format!("{phase:?}");
-    if old.phase == Some(Phase::InProgress) && phase != Phase::InProgress {
-        let approved = old.approval.as_ref().map_or(now, |approval| approval.at.0);
-        ctx.metrics.executed(name, &outcome, now.duration_since(approved).as_secs_f64());
-        if let Some(approval) = &old.approval {
-            let failed = matches!(phase, Phase::Failed | Phase::CompletedWithErrors);
-            ctx.traces.executed(name, approval, &outcome, now, failed);
-        }
+    // What is merely not in effect yet has no approval.
+    if old.phase == Some(Phase::InProgress)
+        && phase != Phase::InProgress
+        && let Some(approval) = &old.approval
+    {
+        ctx.metrics.executed(name, &outcome, now.duration_since(approval.at.0).as_secs_f64());
+        let failed = matches!(phase, Phase::Failed | Phase::CompletedWithErrors);
+        ctx.traces.executed(name, approval, &outcome, now, failed);
     }
     if phase == Phase::Drifted && old.phase != Some(Phase::Drifted) {
         ctx.metrics.drifted(name);

@@ -51,8 +51,8 @@ pub async fn listen(flag: &'static str, address: &str) -> Result<TcpListener, Ad
         return TcpListener::bind(address).await.map_err(failed);
     };
     match TcpListener::bind(format!("[::]:{port}")).await {
-        // A machine without IPv6.
-        Err(error) if matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported) => {
+        // A machine without IPv6, which says so in more than one way.
+        Err(error) if !matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied) => {
             TcpListener::bind(format!("{}:{port}", Ipv4Addr::UNSPECIFIED)).await.map_err(failed)
         }
         bound => bound.map_err(failed),
@@ -76,9 +76,10 @@ pub async fn probes(listener: TcpListener, health: Health) {
             problems => (StatusCode::SERVICE_UNAVAILABLE, problems.join("\n") + "\n"),
         }
     };
+    tracing::info!(address = address(&listener), "Serving probes");
     let router =
         Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(health);
-    server::serve(listener, None, router).await;
+    server::serve(listener, None, router, server::PROBES).await;
 }
 
 /// How the metrics are served.
@@ -121,8 +122,12 @@ pub async fn metrics(listener: TcpListener, protection: Option<Protection>, sour
     };
     let shared = Arc::new((sources.registry(), access));
     let router = Router::new().route("/metrics", get(scrape)).with_state(shared);
-    tracing::info!(secure = tls.is_some(), "Serving metrics server");
-    server::serve(listener, tls, router).await;
+    tracing::info!(address = address(&listener), secure = tls.is_some(), "Serving metrics server");
+    server::serve(listener, tls, router, server::METRICS).await;
+}
+
+fn address(listener: &TcpListener) -> String {
+    listener.local_addr().map(|address| address.to_string()).unwrap_or_default()
 }
 
 async fn scrape(With(shared): With<Arc<(Registry, Option<Access>)>>, headers: HeaderMap) -> impl IntoResponse {

@@ -12,16 +12,29 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-/// Connections at the same time. Prometheus and the kubelet open one each.
-const CONNECTIONS: usize = 32;
-/// How long a handshake and the head of a request may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a connection may live: whoever is slow makes room in the end.
-const LIFETIME: Duration = Duration::from_secs(300);
+/// How much is left to whoever connects.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// Connections at the same time.
+    connections: usize,
+    /// How long a handshake and the head of a request may take.
+    patience: Duration,
+    /// How long a connection may live: whoever is slow makes room in the end.
+    lifetime: Duration,
+    /// Whether a connection serves more than one request.
+    keep_alive: bool,
+}
+
+/// For the kubelet, which waits a second and makes a connection each time. Whoever opens many must not keep it out.
+pub(super) const PROBES: Limits =
+    Limits { connections: 256, patience: Duration::from_secs(1), lifetime: Duration::from_secs(3), keep_alive: false };
+/// For Prometheus, which keeps its connection.
+pub(super) const METRICS: Limits =
+    Limits { connections: 32, patience: Duration::from_secs(10), lifetime: Duration::from_secs(300), keep_alive: true };
 
 /// Answers the connections of `listener` by `router` until it is dropped; over TLS if there is an acceptor.
-pub(super) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router) {
-    let free = Arc::new(Semaphore::new(CONNECTIONS));
+pub(super) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, limits: Limits) {
+    let free = Arc::new(Semaphore::new(limits.connections));
     loop {
         // The semaphore is never closed.
         let Ok(permit) = free.clone().acquire_owned().await else { return };
@@ -36,26 +49,29 @@ pub(super) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, route
         };
         let (tls, router) = (tls.clone(), router.clone());
         tokio::spawn(async move {
-            let _ = tokio::time::timeout(LIFETIME, connection(stream, tls, router)).await;
+            let _ = tokio::time::timeout(limits.lifetime, connection(stream, tls, router, limits)).await;
             drop(permit);
         });
     }
 }
 
-async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router) {
+async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router, limits: Limits) {
     match tls {
-        None => answer(stream, router).await,
-        Some(tls) => match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
-            Ok(Ok(stream)) => answer(stream, router).await,
+        None => answer(stream, router, limits).await,
+        Some(tls) => match tokio::time::timeout(limits.patience, tls.accept(stream)).await {
+            Ok(Ok(stream)) => answer(stream, router, limits).await,
             Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
             Err(_) => {}
         },
     }
 }
 
-async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router, limits: Limits) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(16 * 1024);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(limits.patience)
+        .keep_alive(limits.keep_alive)
+        .max_buf_size(16 * 1024);
     let served = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
     if let Err(error) = served {
         tracing::debug!(%error, "a connection ended early");

@@ -125,6 +125,32 @@ mod tests {
         }
     }
 
+    /// What is sent to a server that answers everything, through a fence: a read, a dry run and a write.
+    async fn passed(fence: &Fence) -> Vec<String> {
+        let sent = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = sent.clone();
+        let server = tower::service_fn(move |request: Request<Body>| {
+            seen.lock().unwrap().push(format!("{} {}", request.method(), request.uri()));
+            async { Ok::<_, BoxError>(Response::new(Body::empty())) }
+        });
+        let client = fence.guard(Client::new(server, "default"));
+        for (method, path) in [(Method::GET, "/a"), (Method::PATCH, "/a?dryRun=All"), (Method::PATCH, "/a")] {
+            let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+            let _ = client.send(request).await;
+        }
+        sent.lock().unwrap().clone()
+    }
+
+    #[tokio::test]
+    async fn a_closed_fence_lets_no_write_through() {
+        let tried = ["GET /a", "PATCH /a?dryRun=All"];
+        assert_eq!(passed(&Fence::open()).await, ["GET /a", "PATCH /a?dryRun=All", "PATCH /a"]);
+        assert_eq!(passed(&Fence::closed()).await, tried);
+        let late = Fence::closed();
+        late.open_until(clock::uptime().saturating_sub(Duration::from_millis(1)));
+        assert_eq!(passed(&late).await, tried);
+    }
+
     #[test]
     fn a_fence_closes_by_itself() {
         let fence = Fence::closed();

@@ -73,15 +73,24 @@ pub(super) enum Step {
     Wait(Duration),
 }
 
+/// The duration of a lease that was given back, as client-go writes it.
+const RELEASED: Duration = Duration::from_secs(1);
+
+/// How long a lease keeps others away.
+pub(super) fn lasts(lease: &Lease) -> Duration {
+    let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
+    Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
+}
+
 /// What to do about `lease`, which has been seen unchanged for `unchanged`.
 pub(super) fn decide(lease: Option<&Lease>, unchanged: Duration) -> Step {
     let Some(lease) = lease else { return Step::Create };
-    let lasts = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
-    let lasts = Duration::from_secs(u64::try_from(lasts).unwrap_or_default());
+    let lasts = lasts(lease);
     match holder(lease) {
-        None => Step::Take,
-        Some(_) if unchanged >= lasts => Step::Take,
-        Some(_) => Step::Wait(lasts - unchanged),
+        // Whoever gives it back writes one second. One that is emptied by somebody else may have a holder who does not know yet.
+        None if lasts <= RELEASED => Step::Take,
+        _ if unchanged >= lasts => Step::Take,
+        _ => Step::Wait(lasts - unchanged),
     }
 }
 
@@ -151,6 +160,7 @@ mod tests {
         for (what, lease, unchanged, step) in [
             ("none", None, seconds(0), Step::Create),
             ("released", Some(of("", 1)), seconds(0), Step::Take),
+            ("emptied by somebody", Some(of("", 137)), seconds(0), Step::Wait(seconds(137))),
             ("without a spec", Some(Lease::default()), seconds(0), Step::Take),
             ("just seen", Some(of("a", 137)), seconds(0), Step::Wait(seconds(137))),
             ("almost over", Some(of("a", 137)), seconds(136), Step::Wait(seconds(1))),

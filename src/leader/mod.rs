@@ -20,7 +20,7 @@ use crate::clock;
 use crate::cluster::ClusterError;
 pub use fence::{Fence, NotLeading};
 pub use lease::Timing;
-use lease::{Step, decide, held, holder, released};
+use lease::{Step, decide, held, holder, lasts, released};
 
 /// The lease of the Go program: while it runs, this one waits, and the other way round.
 pub const LEASE_NAME: &str = "8f83cc6e.kubevirt.io";
@@ -120,6 +120,11 @@ impl Election {
                         holder(&lease).unwrap_or_default()
                     ));
                     seen = match tokio::time::timeout(pause, self.changed(&lease)).await {
+                        Ok(Some(None)) => {
+                            // Somebody deleted it; its holder finds out at the next renewal, and may write until then.
+                            tokio::time::sleep(lasts(&lease)).await;
+                            None
+                        }
                         Ok(Some(change)) => Some((change, clock::uptime())),
                         Ok(None) => {
                             // The watch is only to be faster: without it the lease is read again.
@@ -215,9 +220,16 @@ impl Held<'_> {
                 self.release().await;
                 return Ok(());
             }
-            if let Err(lost) = self.renew().await {
-                election.fence.close();
-                return Err(lost);
+            match done.run_until_cancelled(self.renew()).await {
+                None => {
+                    self.release().await;
+                    return Ok(());
+                }
+                Some(Ok(())) => {}
+                Some(Err(lost)) => {
+                    election.fence.close();
+                    return Err(lost);
+                }
             }
         }
     }
@@ -238,7 +250,10 @@ impl Held<'_> {
             Err(ClusterError::Moved | ClusterError::NotFound { .. }) => {
                 match election.in_time(election.leases.get_opt(&election.name)).await {
                     Ok(Some(found)) => match holder(&found) {
-                        Some(me) if me == election.identity => self.lease = found,
+                        Some(me) if me == election.identity => {
+                            self.lease = found;
+                            self.renew_again(sent).await;
+                        }
                         other => return Err(Lost::Taken(other.unwrap_or("nobody").to_owned())),
                     },
                     // Whoever deletes it invites everybody: the first one to create it again leads.
@@ -253,12 +268,35 @@ impl Held<'_> {
         if election.fence.is_open() { Ok(()) } else { Err(late()) }
     }
 
+    /// The lease was edited, and is still ours: the renewal that was refused is made once more.
+    async fn renew_again(&mut self, sent: Duration) {
+        let election = self.election;
+        match election.in_time(election.write(Some(self.lease.clone()))).await {
+            Ok(lease) => {
+                self.lease = lease;
+                // From the first try on: that is the safe side.
+                election.fence.open_until(sent + election.timing.renew_deadline);
+            }
+            Err(error) => tracing::warn!(%error, "the lease could not be renewed; trying again"),
+        }
+    }
+
+    /// Gives the lease back, also one that was edited since it was renewed.
     async fn release(self) {
         let election = self.election;
         election.fence.close();
-        let free = released(self.lease, clock::now());
-        let params = PostParams::default();
-        let write = election.leases.replace(&election.name, &params, &free);
+        let write = async {
+            let params = PostParams::default();
+            let give =
+                async |lease| election.leases.replace(&election.name, &params, &released(lease, clock::now())).await;
+            match give(self.lease).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => {
+                    let found = election.leases.get(&election.name).await?;
+                    if holder(&found) == Some(&election.identity) { give(found).await } else { Ok(found) }
+                }
+                written => written,
+            }
+        };
         match tokio::time::timeout(RELEASE_LIMIT, write).await {
             Ok(Ok(_)) => tracing::info!(lease = election.name, "the lease is given back"),
             Ok(Err(error)) => {

@@ -341,11 +341,13 @@ async fn must_gather_collects_what_a_report_needs_and_no_secret() {
     // Somebody has put a password where everybody looks.
     let machine = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": "99-worker-psi-karg"}});
     let file = json!({"path": "/etc/password", "mode": 0o600, "contents": {"source": "data:,hunter2-in-a-file"}});
-    let config = json!({"spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [file]}}}});
+    let copy = "{\"password\": \"hunter2-in-a-copy\"}";
+    let config = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": copy}},
+        "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [file]}}}});
     fixture.edit(&machine, config, "somebody").await;
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": "default", "labels": {
         "app.kubernetes.io/name": "virt-advisor-operator", "control-plane": "controller-manager"}},
-        "spec": {"automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i"}]}});
+        "spec": {"automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i", "env": [{"name": "HEADERS", "value": "hunter2-in-a-variable"}]}]}});
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}});
     for object in [account, pod] {

@@ -1,7 +1,6 @@
 //! Probes and metrics of the process, as the kubelet and Prometheus ask for them.
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -16,11 +15,6 @@ use virt_advisor::telemetry::definitions;
 use crate::fixture::{Fixture, PATIENCE, Setup, descheduler};
 use crate::replica::Replica;
 use crate::tools::check;
-
-/// A port that is free at present.
-fn port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 /// What `curl` gets: the status and the body.
 async fn get(arguments: &[&str]) -> (u16, String) {
@@ -51,8 +45,9 @@ async fn until(url: &str, code: u16) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_is_alive_without_a_cluster_and_ready_with_one() {
     let fixture = Fixture::without_operator(Setup { our_crd: false, rights: true, ..Setup::default() }).await;
-    let (probes, address) = (port(), "127.0.0.1");
-    let mut replica = Replica::start_alone(&fixture, &[&format!("--health-probe-bind-address=:{probes}")]).await;
+    let address = "127.0.0.1";
+    let mut replica = Replica::start_alone(&fixture, &["--health-probe-bind-address=:0"]).await;
+    let probes = replica.port("Serving probes").await;
     let url = |path: &str| format!("http://{address}:{probes}/{path}");
     until(&url("healthz"), 200).await;
     let why = until(&url("readyz"), 503).await;
@@ -62,7 +57,7 @@ async fn a_process_is_alive_without_a_cluster_and_ready_with_one() {
     assert_eq!(get(&[&url("metrics")]).await.0, 404);
 
     // Who opens connections and says nothing keeps nobody else out.
-    let silent: Vec<_> = (0..8).map(|_| std::net::TcpStream::connect((address, probes)).unwrap()).collect();
+    let silent: Vec<_> = (0..40).map(|_| std::net::TcpStream::connect((address, probes)).unwrap()).collect();
     until(&url("healthz"), 200).await;
     drop(silent);
 
@@ -116,9 +111,9 @@ async fn metrics_are_for_whom_the_server_lets_and_tell_the_story() {
     let certificate = write_certificate(folder.path(), "metrics.test");
     let ca = folder.path().join("ca.crt");
     std::fs::write(&ca, certificate).unwrap();
-    let (metrics, cert) = (port(), format!("--metrics-cert-path={}", folder.path().display()));
-    let replica = Replica::start(&fixture, &[&format!("--metrics-bind-address=127.0.0.1:{metrics}"), &cert]).await;
-    replica.says("Serving metrics server").await;
+    let cert = format!("--metrics-cert-path={}", folder.path().display());
+    let replica = Replica::start(&fixture, &["--metrics-bind-address=127.0.0.1:0", &cert]).await;
+    let metrics = replica.port("Serving metrics server").await;
     let resolve = format!("metrics.test:{metrics}:127.0.0.1");
     let url = format!("https://metrics.test:{metrics}/metrics");
     let ca = ca.to_str().unwrap();
@@ -195,15 +190,13 @@ async fn metrics_are_for_whom_the_server_lets_and_tell_the_story() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_without_protection_and_with_an_own_certificate() {
     let fixture = Fixture::without_operator(Setup::default()).await;
-    let (open, own) = (port(), port());
-    let first =
-        Replica::start_alone(&fixture, &[&format!("--metrics-bind-address=:{open}"), "--metrics-secure=false"]).await;
-    first.says("Serving metrics server").await;
+    let first = Replica::start_alone(&fixture, &["--metrics-bind-address=:0", "--metrics-secure=false"]).await;
+    let open = first.port("Serving metrics server").await;
     let text = until(&format!("http://127.0.0.1:{open}/metrics"), 200).await;
     assert!(text.contains("kubevirt_advisor_build_info{version=\"v"), "{text}");
     drop(first);
-    let second = Replica::start_alone(&fixture, &[&format!("--metrics-bind-address=:{own}")]).await;
-    second.says("Serving metrics server").await;
+    let second = Replica::start_alone(&fixture, &["--metrics-bind-address=:0"]).await;
+    let own = second.port("Serving metrics server").await;
     let url = format!("https://localhost:{own}/metrics");
     assert_eq!(get(&["--insecure", &url]).await.0, 401);
     assert_eq!(get(&[&url]).await.0, 0, "nobody vouches for it");

@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 use crate::fixture::{Fixture, OWN_NAMESPACE, PATIENCE, USER};
 
 /// How long a lease lasts in these tests. The renewals that it takes have to be in time on a busy machine.
-pub const LEASE: Duration = Duration::from_secs(3);
+pub const LEASE: Duration = Duration::from_secs(4);
 const TIMING: [&str; 3] = [
-    "--leader-election-lease-duration=3s",
-    "--leader-election-renew-deadline=2s",
-    "--leader-election-retry-period=400ms",
+    "--leader-election-lease-duration=4s",
+    "--leader-election-renew-deadline=3s",
+    "--leader-election-retry-period=500ms",
 ];
 
 /// A running replica; dropping it kills it.
@@ -94,6 +94,15 @@ impl Replica {
             assert!(Instant::now() < until, "{} does not end:\n{}", self.name, self.process.log());
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    /// The port that it says it serves `what` on.
+    pub async fn port(&self, what: &str) -> u16 {
+        self.says(what).await;
+        let log = self.process.log();
+        let line = log.lines().find(|line| line.contains(what)).unwrap();
+        let address = line.split("address=\"").nth(1).unwrap().split('"').next().unwrap();
+        address.rsplit(':').next().unwrap().parse().unwrap()
     }
 
     /// Waits until its log has `text`.

@@ -23,9 +23,7 @@ pub(crate) fn files(source: &Source<'_>) -> Result<Files, String> {
     for crd in source.objects("crd")? {
         add(format!("manifests/{}.yaml", text(&crd, "/metadata/name")), &crd)?;
     }
-    // Who reads metrics is bound by name, and OLM names what it binds.
-    let monitoring =
-        source.objects("prometheus")?.into_iter().filter(|object| text(object, "/kind") != "ClusterRoleBinding");
+    let monitoring = source.objects("prometheus")?;
     for mut object in objects.into_iter().filter(is_beside).chain(monitoring) {
         // OLM installs into the namespace of the subscription.
         if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -111,8 +109,8 @@ fn service_version(objects: &[Value]) -> Value {
             "keywords": ["virtualization", "kubevirt", "descheduler", "density", "plan"],
             "links": [{"name": "Source", "url": "https://github.com/kubevirt/virt-advisor"}],
             "installModes": [
-                {"type": "OwnNamespace", "supported": false},
-                {"type": "SingleNamespace", "supported": false},
+                {"type": "OwnNamespace", "supported": true},
+                {"type": "SingleNamespace", "supported": true},
                 {"type": "MultiNamespace", "supported": false},
                 {"type": "AllNamespaces", "supported": true},
             ],

@@ -4,7 +4,7 @@ use profile_sdk::{Body, Draft, DraftError, Impact, Inputs, ObjectRef, render};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::options::{LoadAware, Thresholds};
+use crate::options::{LoadAware, Mode, Thresholds};
 use crate::{descheduler_crd, descheduler_object, limits};
 
 pub(crate) const NAME: &str = "cluster";
@@ -59,12 +59,16 @@ pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, Draft
 /// Which virtual machines the profile moves. It went from asking for a mark to respecting one with the release that dropped `Dev`
 /// from its name (openshift-docs#98815, cluster-kube-descheduler-operator#642). How many there are changes all the time and is
 /// no part of a plan; the README has the command that counts them.
-fn eligible(profile: &str) -> &'static str {
+fn eligible(profile: &str, verb: &str) -> String {
     if profile == OPT_OUT {
-        "It moves every virtual machine that can be live-migrated, but for those whose template has the annotation \
-         descheduler.alpha.kubernetes.io/prefer-no-eviction"
+        format!(
+            "It {verb} every virtual machine that can be live-migrated, but for those whose template has the annotation \
+             descheduler.alpha.kubernetes.io/prefer-no-eviction"
+        )
     } else {
-        "It moves only virtual machines whose template has the annotation descheduler.alpha.kubernetes.io/evict"
+        format!(
+            "It {verb} only virtual machines whose template has the annotation descheduler.alpha.kubernetes.io/evict"
+        )
     }
 }
 
@@ -115,7 +119,8 @@ fn object(
             "devDeviationThresholds has no effect: this release of the descheduler knows no deviations".to_owned(),
         );
     }
-    notes.push(eligible(chosen).to_owned());
+    let verb = if options.mode == Mode::Predictive { "would move" } else { "moves" };
+    notes.push(eligible(chosen, verb));
     let data = json!({
         "interval": options.descheduling_interval_seconds,
         "mode": options.mode,
