@@ -114,17 +114,13 @@ impl Election {
                 }
                 Step::Wait(pause) => {
                     let Some(lease) = lease else { continue };
+                    let held_for = lasts(&lease);
                     say(format!(
                         "waiting for the lease {} that {} holds",
                         self.name,
                         holder(&lease).unwrap_or_default()
                     ));
                     seen = match tokio::time::timeout(pause, self.changed(&lease)).await {
-                        Ok(Some(None)) => {
-                            // Somebody deleted it; its holder finds out at the next renewal, and may write until then.
-                            tokio::time::sleep(lasts(&lease)).await;
-                            None
-                        }
                         Ok(Some(change)) => Some((change, clock::uptime())),
                         Ok(None) => {
                             // The watch is only to be faster: without it the lease is read again.
@@ -133,6 +129,11 @@ impl Election {
                         }
                         Err(_) => self.reread(lease, since).await,
                     };
+                    if matches!(seen, Some((None, _))) {
+                        // Somebody deleted it; its holder finds out at the next renewal, and may write until then.
+                        tokio::time::sleep(held_for).await;
+                        seen = None;
+                    }
                 }
             }
         }
