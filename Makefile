@@ -7,6 +7,7 @@ ROLE := config/rbac/role.yaml
 NAMESPACES := config/rbac-namespaces/role.yaml
 METRICS := docs/METRICS.md
 DENY_VERSION := 0.20.2
+CYCLONEDX_VERSION := 0.5.9
 # A test never writes the snapshot that it is compared with; INSTA_UPDATE=always make test does.
 export INSTA_UPDATE ?= no
 # Server tests wait most of the time: four at once, each with an API server of its own, take 60 % of the time of two.
@@ -101,6 +102,16 @@ check-generated:
 		! diff -u $(METRICS) "$$fresh/metrics" || ! target/debug/xtask manifests --check; then \
 		echo "generated files are stale: run make generate and commit the result" >&2; exit 1; \
 	fi
+
+.PHONY: sbom
+sbom: ## Write target/virt-advisor.cdx.json, what the program is made of (CycloneDX). TARGET=x86_64-unknown-linux-musl names the platform.
+	@if ! $(CARGO) cyclonedx --version 2>/dev/null | grep -q " $(CYCLONEDX_VERSION)$$"; then \
+		$(CARGO) install --debug --locked --version $(CYCLONEDX_VERSION) cargo-cyclonedx; \
+	fi
+	@# It describes every package of the workspace; the first one is the program.
+	SOURCE_DATE_EPOCH=0 $(CARGO) cyclonedx --quiet --format json --spec-version 1.5 $(if $(TARGET),--target $(TARGET)) --override-filename sbom.cdx
+	@mkdir -p target && mv sbom.cdx.json target/virt-advisor.cdx.json
+	@find profiles tests xtask -name sbom.cdx.json -delete
 
 .PHONY: check-dependencies
 check-dependencies:

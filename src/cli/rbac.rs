@@ -84,11 +84,14 @@ fn role(kind: &str, metadata: Value, rules: &[Value]) -> Value {
 /// Where the operator is installed unless an overlay says otherwise.
 const OWN_NAMESPACE: &str = "virt-advisor-operator";
 
-/// For the operator: reviewing who asks for metrics. For whoever asks: reading them.
+/// For the operator: reviewing who asks for metrics, and what the cluster demands of TLS. For whoever asks: reading them.
 fn metrics_roles() -> [(&'static str, Vec<Value>); 2] {
     let reviews = vec![
         rule("authentication.k8s.io", "tokenreviews", &["create"], &[]),
         rule("authorization.k8s.io", "subjectaccessreviews", &["create"], &[]),
+        // The authority of client certificates, which is public, and the TLS profile of OpenShift.
+        rule("", "configmaps", &["get"], &["extension-apiserver-authentication"]),
+        rule("config.openshift.io", "apiservers", &["get"], &["cluster"]),
     ];
     let reading = vec![json!({"nonResourceURLs": ["/metrics"], "verbs": ["get"]})];
     [("virt-advisor-operator-metrics-auth-role", reviews), ("virt-advisor-operator-metrics-reader", reading)]

@@ -40,8 +40,8 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
         None => None,
     };
     let secure = flags.metrics().is_some() && flags.metrics_secure;
-    let tls = if secure {
-        endpoints::acceptor(flags.certificate()).map_err(|error| note(error.to_string())).ok()
+    let certificate = if secure {
+        endpoints::certificate(flags.certificate()).map_err(|error| note(error.to_string())).ok()
     } else {
         None
     };
@@ -63,7 +63,7 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
         tokio::spawn(endpoints::probes(listener, settings.health.clone()));
     }
     if let Some(listener) = metrics {
-        let protection = tls.map(|tls| Protection { tls, client: client.clone() });
+        let protection = certificate.map(|certificate| Protection { certificate, client: client.clone() });
         let sources = Sources {
             version: VERSION,
             health: settings.health.clone(),

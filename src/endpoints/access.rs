@@ -1,4 +1,5 @@
-//! Who may read the metrics: whoever the API server says, by TokenReview and SubjectAccessReview.
+//! Who may read the metrics: whoever the API server says, by TokenReview and SubjectAccessReview. A client certificate that its
+//! authority vouches for needs no review of a token.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,10 @@ use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInf
 use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::Client;
 use kube::api::{Api, PostParams};
+use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
+
+use super::demands;
 
 /// How long an answer is used again. Those of controller-runtime.
 const ALLOWED_FOR: Duration = Duration::from_secs(60);
@@ -21,8 +25,14 @@ const REMEMBERED: usize = 64;
 /// A token of a service account has about a thousand characters.
 const LONGEST_TOKEN: usize = 16 * 1024;
 
-/// The digest of a token: the token itself is not kept.
+/// The digest of a token or of a certificate: the token itself is not kept.
 type Key = [u8; 32];
+
+/// What somebody shows to be let in.
+enum Shown<'a> {
+    Certificate(&'a CertificateDer<'static>),
+    Token(&'a str),
+}
 
 /// Asks the API server, and remembers what it said.
 pub(super) struct Access {
@@ -35,18 +45,21 @@ impl Access {
         Self { client, answers: Mutex::default() }
     }
 
-    /// `OK`, or with which status a request for `/metrics` with these headers is refused.
-    pub(super) async fn check(&self, headers: &HeaderMap) -> StatusCode {
+    /// `OK`, or with which status a request for `/metrics` with these headers, by whoever has shown that certificate, is refused.
+    pub(super) async fn check(&self, headers: &HeaderMap, certificate: Option<&CertificateDer<'static>>) -> StatusCode {
         let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = token.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
-        let Some(token) = token.filter(|token| !token.is_empty() && token.len() <= LONGEST_TOKEN) else {
-            return StatusCode::UNAUTHORIZED;
+        let token = token.filter(|token| !token.is_empty() && token.len() <= LONGEST_TOKEN);
+        let (shown, key) = match (certificate, token) {
+            (Some(certificate), _) => (Shown::Certificate(certificate), Sha256::digest(certificate)),
+            (None, Some(token)) => (Shown::Token(token), Sha256::digest(token)),
+            (None, None) => return StatusCode::UNAUTHORIZED,
         };
-        let key: Key = Sha256::digest(token).into();
+        let key: Key = key.into();
         if let Some(answer) = self.remembered(&key) {
             return answer;
         }
-        match tokio::time::timeout(PATIENCE, self.ask(token)).await {
+        match tokio::time::timeout(PATIENCE, self.ask(shown)).await {
             Ok(Ok(answer)) => {
                 self.remember(key, answer);
                 answer
@@ -67,17 +80,24 @@ impl Access {
         }
     }
 
-    async fn ask(&self, token: &str) -> kube::Result<StatusCode> {
+    async fn ask(&self, shown: Shown<'_>) -> kube::Result<StatusCode> {
+        let user = match shown {
+            Shown::Certificate(certificate) => demands::user(certificate),
+            Shown::Token(token) => self.user_of(token).await?,
+        };
+        let Some(user) = user else { return Ok(StatusCode::UNAUTHORIZED) };
+        let review = SubjectAccessReview { spec: question(user), ..SubjectAccessReview::default() };
+        let reviewed = Api::all(self.client.clone()).create(&PostParams::default(), &review).await?;
+        Ok(if reviewed.status.is_some_and(|status| status.allowed) { StatusCode::OK } else { StatusCode::FORBIDDEN })
+    }
+
+    async fn user_of(&self, token: &str) -> kube::Result<Option<UserInfo>> {
         let review = TokenReview {
             spec: TokenReviewSpec { token: Some(token.to_owned()), audiences: None },
             ..TokenReview::default()
         };
         let reviewed = Api::all(self.client.clone()).create(&PostParams::default(), &review).await?;
-        let user = reviewed.status.filter(|status| status.authenticated == Some(true)).and_then(|status| status.user);
-        let Some(user) = user else { return Ok(StatusCode::UNAUTHORIZED) };
-        let review = SubjectAccessReview { spec: question(user), ..SubjectAccessReview::default() };
-        let reviewed = Api::all(self.client.clone()).create(&PostParams::default(), &review).await?;
-        Ok(if reviewed.status.is_some_and(|status| status.allowed) { StatusCode::OK } else { StatusCode::FORBIDDEN })
+        Ok(reviewed.status.filter(|status| status.authenticated == Some(true)).and_then(|status| status.user))
     }
 
     fn remembered(&self, key: &Key) -> Option<StatusCode> {

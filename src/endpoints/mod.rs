@@ -1,6 +1,7 @@
 //! What others ask this process: /healthz and /readyz for the kubelet, /metrics for Prometheus.
 
 mod access;
+mod demands;
 mod server;
 mod state;
 mod tls;
@@ -9,24 +10,25 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State as With;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use axum::{Extension, Router};
 use http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 use kube::Client;
 use prometheus_client::encoding::prometheus_text;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
 use crate::controller::Health;
 use crate::leader::Fence;
 use crate::telemetry::Metrics;
 use access::Access;
+use demands::Tls;
+use server::Peer;
 use state::State;
-pub use tls::{CertificateError, CertificateFiles};
+pub use tls::{Certificate, CertificateError, CertificateFiles};
 
 /// Prometheus' own text format, which every version of it reads.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -59,13 +61,13 @@ pub async fn listen(flag: &'static str, address: &str) -> Result<TcpListener, Ad
     }
 }
 
-/// Accepts TLS for the metrics: by the certificate of `files`, else by one of its own making.
+/// The certificate of the metrics: that of `files`, else one of our own making.
 ///
 /// # Errors
 ///
 /// If the files hold no certificate with its key.
-pub fn acceptor(files: Option<CertificateFiles>) -> Result<TlsAcceptor, CertificateError> {
-    tls::acceptor(files)
+pub fn certificate(files: Option<CertificateFiles>) -> Result<Certificate, CertificateError> {
+    tls::certificate(files)
 }
 
 /// Answers the probes. Alive is who answers; ready is who lists and watches the configurations.
@@ -85,7 +87,7 @@ pub async fn probes(listener: TcpListener, health: Health) {
 /// How the metrics are served.
 pub struct Protection {
     /// Over TLS.
-    pub tls: TlsAcceptor,
+    pub certificate: Certificate,
     /// Who asks is reviewed with this client.
     pub client: Client,
 }
@@ -117,7 +119,9 @@ impl Sources {
 /// Answers for metrics: to whoever the API server lets, or without protection to everybody.
 pub async fn metrics(listener: TcpListener, protection: Option<Protection>, sources: Sources) {
     let (tls, access) = match protection {
-        Some(Protection { tls, client }) => (Some(tls), Some(Access::new(client))),
+        Some(Protection { certificate, client }) => {
+            (Some(Arc::new(Tls::new(certificate, client.clone()))), Some(Access::new(client)))
+        }
         None => (None, None),
     };
     let shared = Arc::new((sources.registry(), access));
@@ -130,10 +134,14 @@ fn address(listener: &TcpListener) -> String {
     listener.local_addr().map(|address| address.to_string()).unwrap_or_default()
 }
 
-async fn scrape(With(shared): With<Arc<(Registry, Option<Access>)>>, headers: HeaderMap) -> impl IntoResponse {
+async fn scrape(
+    With(shared): With<Arc<(Registry, Option<Access>)>>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+) -> impl IntoResponse {
     let (registry, access) = shared.as_ref();
     if let Some(access) = access {
-        match access.check(&headers).await {
+        match access.check(&headers, peer.0.as_ref()).await {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED => {
                 return (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], String::new()).into_response();

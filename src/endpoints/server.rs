@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
+
+use super::demands::Tls;
 
 /// How much is left to whoever connects.
 #[derive(Clone, Copy)]
@@ -32,8 +35,12 @@ pub(super) const PROBES: Limits =
 pub(super) const METRICS: Limits =
     Limits { connections: 32, patience: Duration::from_secs(10), lifetime: Duration::from_secs(300), keep_alive: true };
 
-/// Answers the connections of `listener` by `router` until it is dropped; over TLS if there is an acceptor.
-pub(super) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, limits: Limits) {
+/// The verified certificate of whoever is connected, if one was shown. Every request of the connection carries it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Peer(pub(super) Option<CertificateDer<'static>>);
+
+/// Answers the connections of `listener` by `router` until it is dropped; over TLS if `tls` says how.
+pub(super) async fn serve(listener: TcpListener, tls: Option<Arc<Tls>>, router: Router, limits: Limits) {
     let free = Arc::new(Semaphore::new(limits.connections));
     loop {
         // The semaphore is never closed.
@@ -55,24 +62,33 @@ pub(super) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, route
     }
 }
 
-async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router, limits: Limits) {
-    match tls {
-        None => answer(stream, router, limits).await,
-        Some(tls) => match tokio::time::timeout(limits.patience, tls.accept(stream)).await {
-            Ok(Ok(stream)) => answer(stream, router, limits).await,
-            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-            Err(_) => {}
-        },
+async fn connection(stream: TcpStream, tls: Option<Arc<Tls>>, router: Router, limits: Limits) {
+    let Some(tls) = tls else { return answer(stream, Peer::default(), router, limits).await };
+    let accept = async { TlsAcceptor::from(tls.config().await).accept(stream).await };
+    match tokio::time::timeout(limits.patience, accept).await {
+        Ok(Ok(stream)) => {
+            let certificates = stream.get_ref().1.peer_certificates();
+            let peer = Peer(certificates.and_then(|chain| chain.first()).map(|first| first.clone().into_owned()));
+            answer(stream, peer, router, limits).await;
+        }
+        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+        Err(_) => {}
     }
 }
 
-async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router, limits: Limits) {
+async fn answer(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
+    router: Router,
+    limits: Limits,
+) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.patience)
         .keep_alive(limits.keep_alive)
         .max_buf_size(16 * 1024);
-    let served = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
+    let service = TowerToHyperService::new(router.layer(Extension(peer)));
+    let served = http.serve_connection(TokioIo::new(stream), service).await;
     if let Err(error) = served {
         tracing::debug!(%error, "a connection ended early");
     }

@@ -4,12 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use tokio_rustls::TlsAcceptor;
 
 /// The files are looked at again after so long, at the next handshake: nothing happens while nobody asks.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -32,15 +30,16 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
-/// Accepts TLS by the certificate of `files`; without files by a new one that is signed by itself, as Go operators do.
-pub(super) fn acceptor(files: Option<CertificateFiles>) -> Result<TlsAcceptor, CertificateError> {
-    let resolver: Arc<dyn ResolvesServerCert> = match files {
+/// A certificate with its key, as it is when it is asked for.
+#[derive(Debug, Clone)]
+pub struct Certificate(pub(super) Arc<dyn ResolvesServerCert>);
+
+/// The certificate of `files`; without files a new one that is signed by itself, as Go operators do.
+pub(super) fn certificate(files: Option<CertificateFiles>) -> Result<Certificate, CertificateError> {
+    Ok(Certificate(match files {
         Some(files) => Arc::new(Reloaded::new(files)?),
         None => Arc::new(Fixed(Arc::new(self_signed()?))),
-    };
-    let mut config = ServerConfig::builder().with_no_client_auth().with_cert_resolver(resolver);
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    }))
 }
 
 fn self_signed() -> Result<CertifiedKey, CertificateError> {

@@ -4,11 +4,15 @@
 //! By HTTP with the client that we have already: gRPC brings HTTP/2 along, a megabyte of program.
 
 use std::cell::Cell;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -22,6 +26,9 @@ use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracer, SdkTracerProvider};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
 use sha2::{Digest, Sha256};
 
 use crate::api::Approval;
@@ -35,6 +42,9 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 /// Either of these switches traces on: the whole address, or the one that all signals begin with.
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+/// Either of these names a file with the authorities that vouch for the collector.
+const TRACES_CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE";
+const CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
 /// Where spans go. Clones are one and the same.
 #[derive(Debug, Clone, Default)]
@@ -67,24 +77,30 @@ impl Traces {
                 ));
             }
         }
-        Self::to(&endpoint)
+        let authorities = set(TRACES_CERTIFICATE).or_else(|| set(CERTIFICATE)).map(PathBuf::from);
+        Self::to(&endpoint, authorities.as_deref())
     }
 
-    /// To the collector at `endpoint`, as `http://collector:4318/v1/traces`. Called within the runtime that sends them.
+    /// To the collector at `endpoint`, as `https://collector:4318/v1/traces`, whose certificate one of the authorities in the file
+    /// `authorities` vouches for; without it, one of the system's. Called within the runtime that sends them.
     ///
     /// # Errors
     ///
-    /// If it is no such address. Whether anybody answers there is found out later, and does no harm.
-    pub fn to(endpoint: &str) -> Result<Self, String> {
-        let unfit =
-            |problem: String| format!("traces can't be sent to {endpoint}: {problem}; an endpoint is http://HOST:4318");
-        if !endpoint.starts_with("http://") || endpoint.parse::<Uri>().is_err() {
-            return Err(unfit(
-                "only plain HTTP is supported, as to a collector on the same machine or in the mesh".to_owned(),
-            ));
-        }
-        let exporter =
-            SpanExporter::builder().with_http().with_http_client(Sender::default()).with_endpoint(endpoint).build();
+    /// If it is no such address, or there are no authorities. Whether anybody answers there is found out later, and does no harm.
+    pub fn to(endpoint: &str, authorities: Option<&Path>) -> Result<Self, String> {
+        let unfit = |problem: String| {
+            format!(
+                "traces can't be sent to {endpoint}: {problem}; an endpoint is https://HOST:4318 or http://HOST:4318"
+            )
+        };
+        let scheme = endpoint.parse::<Uri>().ok().and_then(|uri| uri.scheme_str().map(str::to_owned));
+        let roots = match scheme.as_deref() {
+            Some("https") => roots(authorities).map_err(unfit)?,
+            Some("http") => RootCertStore::empty(),
+            Some(_) | None => return Err(unfit("that is no URL for HTTP".to_owned())),
+        };
+        let sender = Sender::new(roots);
+        let exporter = SpanExporter::builder().with_http().with_http_client(sender).with_endpoint(endpoint).build();
         let exporter = exporter.map_err(|error| unfit(error.to_string()))?;
         let resource = match std::env::var("OTEL_SERVICE_NAME") {
             Ok(_) => Resource::builder(),
@@ -194,16 +210,43 @@ impl IdGenerator for Ids {
     }
 }
 
+/// The authorities in the file, or those of the system.
+fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    match file {
+        Some(file) => {
+            let read = |error: &dyn Display| format!("the authorities in {} can't be used: {error}", file.display());
+            for certificate in CertificateDer::pem_file_iter(file).map_err(|error| read(&error))? {
+                roots.add(certificate.map_err(|error| read(&error))?).map_err(|error| read(&error))?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    if roots.is_empty() {
+        return Err(format!("no authority vouches for it: name a file with certificates in {CERTIFICATE}"));
+    }
+    Ok(roots)
+}
+
 /// Sends requests on the runtime of the program, for the thread of the exporter.
 #[derive(Debug, Clone)]
 struct Sender {
-    client: Client<HttpConnector, Full<Bytes>>,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     runtime: tokio::runtime::Handle,
 }
 
-impl Default for Sender {
-    fn default() -> Self {
-        let client = Client::builder(TokioExecutor::new()).build_http();
+impl Sender {
+    fn new(roots: RootCertStore) -> Self {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider has ciphers for every version of TLS")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
+        let client = Client::builder(TokioExecutor::new()).build(connector);
         Self { client, runtime: tokio::runtime::Handle::current() }
     }
 }

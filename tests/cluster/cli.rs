@@ -71,7 +71,8 @@ fn everything_that_keeps_it_from_starting_is_told_at_once() {
 #[test]
 fn traces_that_can_not_be_sent_are_said_with_the_remedy() {
     for (name, value, says) in [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector:4318", "only plain HTTP is supported"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", "an endpoint is https://HOST:4318 or http://HOST:4318"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "unix:///run/collector", "that is no URL for HTTP"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "set it to http/protobuf, and the endpoint to the port for it, 4318"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_virt-advisor"))

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use kube::api::{Api, PostParams};
 use serde_json::json;
@@ -184,6 +186,82 @@ async fn metrics_are_for_whom_the_server_lets_and_tell_the_story() {
     std::fs::write(ca, renewed).unwrap();
     tokio::time::sleep(Duration::from_secs(11)).await;
     assert_eq!(ask(&reader).await.0, 200, "{}", replica.process.log());
+}
+
+/// What the kubeconfig of a user has of its certificate, as files for curl.
+fn client_certificate(fixture: &Fixture, user: &str, groups: &[&str], folder: &Path) -> [String; 2] {
+    let kubeconfig = folder.join(format!("{user}.kubeconfig"));
+    fixture.plane.write_kubeconfig(user, groups, &kubeconfig).unwrap();
+    let text = std::fs::read_to_string(kubeconfig).unwrap();
+    ["client-certificate-data", "client-key-data"].map(|field| {
+        let content: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
+        let encoded = content["users"][0]["user"][field].as_str().unwrap();
+        let path = folder.join(format!("{user}.{field}"));
+        std::fs::write(&path, BASE64_STANDARD.decode(encoded).unwrap()).unwrap();
+        path.display().to_string()
+    })
+}
+
+/// OpenShift's way: Prometheus shows a certificate of the cluster's own authority, and the API server says whether its user may.
+/// And the cluster's TLS profile is kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_shows_a_client_certificate_needs_no_token_and_the_clusters_tls_profile_is_kept() {
+    let fixture = Fixture::without_operator(Setup::default()).await;
+    for (user, role) in [
+        ("prometheus", "virt-advisor-operator-metrics-reader"),
+        (crate::fixture::USER, "virt-advisor-operator-metrics-auth-role"),
+    ] {
+        fixture.bind(role, json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user})).await;
+    }
+    let profile = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "apiservers.config.openshift.io",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, a reduced copy for a test"}},
+        "spec": {
+            "group": "config.openshift.io", "scope": "Cluster",
+            "names": {"kind": "APIServer", "plural": "apiservers", "singular": "apiserver", "listKind": "APIServerList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+        },
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let definition = folder.path().join("apiservers.yaml");
+    std::fs::write(&definition, profile.to_string()).unwrap();
+    controlplane::install_crds(&fixture.admin, &[definition]).await.unwrap();
+    let demand = json!({"apiVersion": "config.openshift.io/v1", "kind": "APIServer", "metadata": {"name": "cluster"},
+        "spec": {"tlsSecurityProfile": {"type": "Modern", "modern": {}}}});
+    controlplane::apply_yaml(&fixture.admin, &demand.to_string(), "somebody").await.unwrap();
+
+    let replica = Replica::start_alone(&fixture, &["--metrics-bind-address=127.0.0.1:0"]).await;
+    let url = format!("https://localhost:{}/metrics", replica.port("Serving metrics server").await);
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.rest_but_renewals().await;
+    let [certificate, key] = client_certificate(&fixture, "prometheus", &[], folder.path());
+    let mark = fixture.mark();
+    for _ in 0..3 {
+        let (code, text) = get(&["--insecure", "--cert", &certificate, "--key", &key, &url]).await;
+        assert_eq!(code, 200, "{text} {}", replica.process.log());
+    }
+    let asked = fixture.requests(&mark);
+    let reviews: Vec<_> = asked.iter().filter(|request| request.verb == "create").map(|one| &one.resource).collect();
+    assert_eq!(reviews, ["subjectaccessreviews"], "no token, and one answer for all");
+    let demands = |resource: &str| asked.iter().filter(|request| request.resource == resource).count();
+    assert_eq!((demands("configmaps"), demands("apiservers")), (1, 1), "read once, when somebody connects");
+
+    // Kubernetes itself lets the group system:monitoring read /metrics.
+    for (user, groups, code) in [("stranger", &[][..], 403), ("member", &["system:monitoring"][..], 200)] {
+        let [certificate, key] = client_certificate(&fixture, user, groups, folder.path());
+        assert_eq!(get(&["--insecure", "--cert", &certificate, "--key", &key, &url]).await.0, code, "{user}");
+    }
+    // Of another authority: as good as none, and worse: the connection ends.
+    write_certificate(folder.path(), "prometheus");
+    let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+    let forged = get(&["--insecure", "--cert", certificate, "--key", key, &url]).await;
+    assert!(matches!(forged.0, 0 | 401), "{forged:?}");
+    assert_eq!(get(&["--insecure", &url]).await.0, 401, "nobody in particular");
+    assert_eq!(get(&["--insecure", "--tls-max", "1.2", &url]).await.0, 0, "Modern is TLS 1.3");
+    assert_eq!(get(&["--insecure", "--tlsv1.3", &url]).await.0, 401);
 }
 
 /// Without protection, where an administrator wants it so; and with a certificate of its own making.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use controlplane::{Mark, Request};
 use serde_json::{Value, json};
 use virt_advisor::api::{Operation, Phase};
+use virt_advisor::registry::PROFILES;
 
 use crate::bad_input;
 use crate::fixture::{Fixture, PATIENCE, PROFILE, Setup, root};
@@ -88,12 +89,13 @@ async fn every_generated_right_is_used_and_none_is_missing() {
     fixture.until_asked(&mark, "nodes").await;
     fixture.repair_machine("worker-0");
     fixture.wait_for(Phase::Completed).await;
-    for name in ["virt-higher-density", "example-profile"] {
+    let others: Vec<_> = PROFILES.iter().map(|profile| profile.about().name).filter(|name| *name != PROFILE).collect();
+    for name in others.iter().copied() {
         let config = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
             "metadata": {"name": name}, "spec": {"profile": name, "action": "DryRun"}});
         controlplane::apply_yaml(&fixture.admin, &config.to_string(), "somebody").await.unwrap();
     }
-    for name in ["virt-higher-density", "example-profile"] {
+    for name in others {
         fixture.profile = name;
         let plan = fixture.wait_for(Phase::ReviewRequired).await;
         fixture.patch(json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;

@@ -176,9 +176,13 @@ fn the_image_is_small_and_unprivileged() {
     let text = std::fs::read_to_string(root().join("Containerfile")).unwrap();
     let last = text.rsplit("\nFROM ").next().unwrap();
     assert!(last.starts_with("scratch\n"), "nothing but the program: {last}");
-    for line in
-        ["USER 65532:65532", "ENTRYPOINT [\"/virt-advisor\"]", "CMD [\"run\"]", "COPY --from=build /src/LICENSE"]
-    {
+    for line in [
+        "USER 65532:65532",
+        "ENTRYPOINT [\"/virt-advisor\"]",
+        "CMD [\"run\"]",
+        "COPY --from=build /src/LICENSE",
+        "COPY --from=build /out/sbom",
+    ] {
         assert!(last.lines().any(|found| found.starts_with(line)), "{line}");
     }
     assert!(last.contains(&format!("image.version=\"v{}\"", env!("CARGO_PKG_VERSION"))));

@@ -7,12 +7,17 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use axum::routing::post;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
 use virt_advisor::api::Phase;
 use virt_advisor::telemetry::Traces;
 
@@ -49,7 +54,7 @@ async fn a_plan_and_its_execution_are_a_trace_each() {
     let router = Router::new().route("/v1/traces", post(move |body: Bytes| async move { keeper.keep(body) }));
     tokio::spawn(async move { axum::serve(TcpListener::bind(address).await.unwrap(), router).await });
     let mut fixture = Fixture::without_operator(Setup { workers: 1, ..Setup::default() }).await;
-    fixture.traces = Traces::to(&format!("http://{address}/v1/traces")).unwrap();
+    fixture.traces = Traces::to(&format!("http://{address}/v1/traces"), None).unwrap();
     fixture.start_operator();
     fixture.wait_for(Phase::Ignored).await;
     fixture.patch(json!({"action": "DryRun"})).await;
@@ -90,13 +95,57 @@ async fn a_plan_and_its_execution_are_a_trace_each() {
     assert!(plans.iter().all(|plan| plan.trace_id != root.trace_id && plan.parent_span_id.is_empty()));
 }
 
+/// Over TLS to a collector that the named authority vouches for; to another one nothing is sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spans_go_over_tls_to_whom_the_authority_vouches_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (chain, key) =
+        (vec![made.cert.der().clone()], PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap());
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("https://localhost:{}/v1/traces", listener.local_addr().unwrap().port());
+    let collector = Collector::default();
+    let keeper = collector.clone();
+    let router = Router::new().route("/v1/traces", post(move |body: Bytes| async move { keeper.keep(body) }));
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (acceptor, router) = (acceptor.clone(), router.clone());
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                let service = TowerToHyperService::new(router);
+                hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await
+                    .unwrap();
+            });
+        }
+    });
+    let (ours, other) = (folder.path().join("ours.crt"), folder.path().join("other.crt"));
+    std::fs::write(&ours, made.cert.pem()).unwrap();
+    std::fs::write(&other, rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem()).unwrap();
+    for (authority, arrives) in [(other, false), (ours, true)] {
+        let mut fixture = Fixture::without_operator(Setup { workers: 1, ..Setup::default() }).await;
+        fixture.traces = Traces::to(&endpoint, Some(&authority)).unwrap();
+        fixture.start_operator();
+        fixture.wait_for(Phase::Ignored).await;
+        fixture.patch(json!({"action": "DryRun"})).await;
+        fixture.wait_for(Phase::ReviewRequired).await;
+        fixture.stop_operator().await;
+        fixture.traces.flush().await;
+        assert_eq!(!collector.0.lock().unwrap().is_empty(), arrives, "{}", authority.display());
+    }
+}
+
 /// A collector that is down, or takes everything and answers nothing, costs nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_collector_that_does_not_answer_costs_nothing() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     for address in [free().await, silent.local_addr().unwrap()] {
         let mut fixture = Fixture::without_operator(Setup { workers: 1, ..Setup::default() }).await;
-        fixture.traces = Traces::to(&format!("http://{address}/v1/traces")).unwrap();
+        fixture.traces = Traces::to(&format!("http://{address}/v1/traces"), None).unwrap();
         fixture.start_operator();
         fixture.wait_for(Phase::Ignored).await;
         fixture.patch(json!({"action": "Apply", "options": {"loadAware": {"enablePSIMetrics": false}}})).await;
@@ -113,8 +162,15 @@ async fn a_collector_that_does_not_answer_costs_nothing() {
 
 #[tokio::test]
 async fn an_endpoint_that_is_none_is_named_with_the_remedy() {
-    for endpoint in ["collector:4318", "https://collector:4318", "http://", "unix:///run/collector"] {
-        let Err(problem) = Traces::to(endpoint) else { panic!("{endpoint} is accepted") };
-        assert!(problem.contains(endpoint) && problem.contains("http://HOST:4318"), "{problem}");
+    for endpoint in ["collector:4318", "http://", "unix:///run/collector"] {
+        let Err(problem) = Traces::to(endpoint, None) else { panic!("{endpoint} is accepted") };
+        assert!(problem.contains(endpoint) && problem.contains("https://HOST:4318"), "{problem}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (missing, empty) = (folder.path().join("missing.crt"), folder.path().join("empty.crt"));
+    std::fs::write(&empty, "nothing").unwrap();
+    for file in [missing, empty] {
+        let Err(problem) = Traces::to("https://collector:4318", Some(&file)) else { panic!("accepted") };
+        assert!(problem.contains("https://collector:4318") && problem.contains("authorit"), "{problem}");
     }
 }
