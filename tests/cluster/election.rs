@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use controlplane::{Mark, Request};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::{Api, Patch, PatchParams};
@@ -140,6 +141,7 @@ const POINTS: [(&str, u64); 10] = [
 async fn story(fate: Fate, point: (&str, u64)) -> Duration {
     let what = format!("{fate:?} {} ms after {}", point.1, point.0);
     let fixture = Fixture::without_operator(Setup { workers: 1, ..Setup::default() }).await;
+    let mark = fixture.mark();
     let mut leader = Replica::start(&fixture, &[]).await;
     leader_but(&fixture, &[]).await;
     let mut other = Replica::start(&fixture, &[]).await;
@@ -200,11 +202,24 @@ async fn story(fate: Fate, point: (&str, u64)) -> Duration {
         let live = fixture.get(&object).await.unwrap();
         assert_eq!(live["metadata"]["generation"], changes, "{what}: each is written once: {live:#}");
     }
+    let writers = writers(&fixture, &mark);
+    assert_eq!(writers.len(), 2, "{what}: the first, and then the other one: {writers:?}");
     let ended = other.process.exited();
     assert!(ended.is_none(), "{what}: who took over works on: {}", other.process.log());
     drop((leader, other, third));
     fixture.finish().await;
     takeover.unwrap()
+}
+
+/// The replicas that wrote something, leases aside, in the order in which they began, and again each time one follows another.
+fn writers(fixture: &Fixture, mark: &Mark) -> Vec<String> {
+    let mut writes: Vec<_> = fixture.plane.audit().since(mark);
+    writes.retain(|request| request.user == USER && request.is_write() && request.resource != "leases");
+    writes.sort_by_key(|request| request.at);
+    let replica = |request: Request| request.groups.into_iter().find(|group| group.starts_with("replica-")).unwrap();
+    let mut writers: Vec<_> = writes.into_iter().map(replica).collect();
+    writers.dedup();
+    writers
 }
 
 async fn stories(fate: Fate) {

@@ -64,7 +64,8 @@ impl Replica {
         let server = fixture.plane.url().trim_start_matches("https://").to_owned();
         let proxy = tokio::spawn(forward(listener, server, cut.clone()));
         let kubeconfig = fixture.plane.kubeconfig().with_file_name(format!("{name}.kubeconfig"));
-        fixture.plane.write_kubeconfig(USER, &[], &kubeconfig).unwrap();
+        // The group tells in the audit log which replica asked.
+        fixture.plane.write_kubeconfig(USER, &[&name], &kubeconfig).unwrap();
         let text = std::fs::read_to_string(&kubeconfig).unwrap();
         let mut content: Value = serde_saphyr::from_str(&text).unwrap();
         content["clusters"][0]["cluster"]["server"] = json!(format!("https://127.0.0.1:{port}"));

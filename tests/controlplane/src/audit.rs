@@ -39,6 +39,8 @@ pub struct Mark(u64);
 pub struct Request {
     /// Who asked: the common name of the client certificate.
     pub user: String,
+    /// The user's groups: the organisations of the certificate, and what the server adds.
+    pub groups: Vec<String>,
     /// The program that asked, as it calls itself.
     pub user_agent: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or an HTTP verb in lower
@@ -185,6 +187,8 @@ struct Event {
 struct User {
     #[serde(default)]
     username: String,
+    #[serde(default)]
+    groups: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -217,6 +221,7 @@ impl From<Event> for Request {
         let object = event.object_ref;
         Request {
             user: event.user.username,
+            groups: event.user.groups,
             user_agent: event.user_agent,
             verb: event.verb,
             group: object.api_group,
