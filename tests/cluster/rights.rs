@@ -90,7 +90,7 @@ async fn every_generated_right_is_used_and_none_is_missing() {
     fixture.repair_machine("worker-0");
     fixture.wait_for(Phase::Completed).await;
     let others: Vec<_> = PROFILES.iter().map(|profile| profile.about().name).filter(|name| *name != PROFILE).collect();
-    for name in others.iter().copied() {
+    for name in &others {
         let config = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
             "metadata": {"name": name}, "spec": {"profile": name, "action": "DryRun"}});
         controlplane::apply_yaml(&fixture.admin, &config.to_string(), "somebody").await.unwrap();
