@@ -123,7 +123,9 @@ async fn nothing_is_written_while_nothing_happens_and_objects_are_as_large_as_re
     let audit = world.lease.audit();
     let mark = audit.mark();
     seconds(20.0).await;
-    let writes: Vec<_> = audit.since(&mark).into_iter().filter(|request| request.is_write()).collect();
+    // The API server renews its own lease now and then.
+    let of_others = |request: &controlplane::Request| request.is_write() && request.user != "system:apiserver";
+    let writes: Vec<_> = audit.since(&mark).into_iter().filter(of_others).collect();
     assert!(writes.is_empty(), "{writes:?}");
     world.end().await
 }
