@@ -2,11 +2,13 @@
 //!
 //! **Invariant:** no IO, no clock, no client. Options are carried as they are; only their profile parses them.
 
+mod choices;
 mod crd;
 mod duration;
 mod spec;
 mod status;
 
+pub use choices::{ItemChoice, ItemMode, Override, OverrideMode, OverrideTarget, PatchOp, PatchOperation};
 pub use crd::{crd, crd_yaml, options_schema};
 pub use duration::parse as parse_duration;
 pub use spec::{Action, ApprovalPolicy, FailurePolicy, VirtPlatformConfig, VirtPlatformConfigSpec};

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::choices::{ItemChoice, Override};
 use super::status::VirtPlatformConfigStatus;
 
 /// A profile to plan and, once approved, to apply to this cluster.
@@ -55,6 +56,14 @@ pub struct VirtPlatformConfigSpec {
     /// Review: every plan waits until a person approves it. Automatic: a plan that comes from an edit of spec is approved by that edit.
     #[serde(default)]
     pub approval_policy: ApprovalPolicy,
+    /// What is wanted of single objects otherwise than the profile wants it. A change of it is reviewed like any other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+    pub overrides: Vec<Override>,
+    /// Items and features that are set aside, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 200), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub items: Vec<ItemChoice>,
 }
 
 /// What the operator may do.

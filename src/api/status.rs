@@ -196,6 +196,8 @@ pub struct Summary {
     pub blocked: u32,
     /// Objects that can only be previewed after another item.
     pub deferred: u32,
+    /// Objects that an administrator has set aside.
+    pub skipped: u32,
     /// Pools whose machines reboot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
@@ -245,6 +247,10 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub managed_fields: Vec<String>,
+    /// What an administrator wants otherwise than the profile, and by what.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(length(max = 1200)))]
+    pub overrides: Vec<String>,
     /// Whether the object is wanted no more: what is ours of it is taken back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prune: bool,
@@ -359,6 +365,16 @@ pub enum Operation {
     Blocked,
     /// The object can only be previewed after another item has been applied.
     Deferred,
+    /// An administrator has set the object aside: it is neither written nor watched for drift.
+    Skipped,
+}
+
+impl Operation {
+    /// Whether the object stays as it is and nobody need look at it.
+    #[must_use]
+    pub fn leaves_alone(self) -> bool {
+        matches!(self, Self::NoChange | Self::Skipped)
+    }
 }
 
 /// How far the execution of an item is.

@@ -8,9 +8,11 @@ use clap::Args;
 use profile_sdk::Remembered;
 
 use super::printed::{self, DIFFERENT, FAILED, SAME};
+use crate::clock::now;
 use crate::cluster::{self, Cluster};
-use crate::engine::{Drafting, Engine, Task};
+use crate::engine::{Drafting, Engine, Task, Wanted};
 use crate::plan::claim::Claim;
+use crate::plan::overrides::Choices;
 use crate::plan::{Basis, Plan, prune};
 use crate::registry;
 use crate::rollout::{MachineConfigPools, Rollouts};
@@ -69,11 +71,13 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
         pools.saw_all(&all);
     }
     let drafting = engine.draft(planner.as_ref(), &served, Remembered::default()).await;
-    let (mut drafts, inputs) = match drafting.map_err(|error| error.to_string())? {
-        Drafting::Drafted(drafts, inputs, _) => (drafts, inputs),
+    let Wanted { mut drafts, inputs, exclusions, .. } = match drafting.map_err(|error| error.to_string())? {
+        Drafting::Drafted(wanted) => wanted,
         Drafting::Missing(missing) => return Err(missing.join("\n")),
         Drafting::Invalid(problem) => return Err(problem),
     };
+    let overrides = config.spec.overrides.clone();
+    let choices = Choices { overrides, items: config.spec.items.clone(), exclusions }.at(now());
     let status = config.status.unwrap_or_default();
     drafts.extend(prune::departed(&status, &drafts, config.spec.options.as_ref()));
     let all = cluster.all_configs().await.map_err(|error| format!("listing configurations failed: {error}"))?;
@@ -86,6 +90,7 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
         drafts: &drafts,
         remembered: &status.items,
         claims: &claims,
+        choices: &choices,
         exact: true,
     };
     let plan = engine.plan(basis, task).await.map_err(|error| error.to_string())?;

@@ -6,10 +6,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use profile_sdk::{Access, Inputs, Planner, Prerequisite, Profile, Read};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::printed::{self, DIFFERENT, FAILED, SAME};
 use crate::api::{self, TargetRef};
+use crate::engine::exclusions;
+use crate::plan::overrides::Choices;
 use crate::plan::{Basis, Plan, offline};
 use crate::registry;
 use crate::rollout::{MachineConfigPools, Rollouts};
@@ -63,9 +66,12 @@ pub(super) fn run(
 fn plan(flags: &RenderFlags) -> Result<(Plan, Vec<TargetRef>), String> {
     let profile = registry::known(&flags.profile)?;
     let about = profile.about();
-    let own = match &flags.options {
-        Some(path) => Some(options(path, profile)?),
-        None => None,
+    let (own, mut choices) = match &flags.options {
+        Some(path) => {
+            let document = document(path)?;
+            (Some(options(path, &document, profile)?), choices(path, &document)?)
+        }
+        None => (None, Choices::default()),
     };
     let planner = profile.configure(own.as_ref()).map_err(|error| error.to_string())?;
     let crds = flags.crds.as_deref().map(objects).transpose()?;
@@ -90,9 +96,14 @@ fn plan(flags: &RenderFlags) -> Result<(Plan, Vec<TargetRef>), String> {
     }
     let inputs = inputs(planner.as_ref(), &known);
     let drafts = planner.draft(&inputs).map_err(|error| format!("the plan could not be made: {error}"))?;
+    choices.exclusions = exclusions(planner.as_ref(), &inputs).map_err(|error| error.to_string())?;
     let options = own.map(|own| json!({about.options_key: own}));
-    let plan =
-        offline::plan(Basis { profile: about.name.to_owned(), options, inputs: Vec::new() }, &drafts, &recorded)?;
+    let plan = offline::plan(
+        Basis { profile: about.name.to_owned(), options, inputs: Vec::new() },
+        &drafts,
+        &choices,
+        &recorded,
+    )?;
     let left = recorded.iter().filter(|object| is_written(profile, object)).map(TargetRef::of);
     let left = left.filter(|object| !plan.items.iter().any(|item| item.target.is_same_object(object))).collect();
     Ok((plan, left))
@@ -148,13 +159,28 @@ fn missing(needed: &Prerequisite, objects: Option<&[Value]>, crds: Option<&[Valu
     (!there).then(|| format!("{} {} is not among the objects", kind.kind, read.name))
 }
 
-/// The options of a file that holds them, or a whole configuration, as far as the API server would accept them.
-fn options(path: &Path, profile: &dyn Profile) -> Result<Value, String> {
+/// The only document of the file.
+fn document(path: &Path) -> Result<Value, String> {
+    match <[Value; 1]>::try_from(documents(path)?) {
+        Ok([document]) => Ok(document),
+        Err(_) => Err(format!("{}: one document is expected", path.display())),
+    }
+}
+
+/// What a whole configuration wants otherwise than the profile. Files have no clock: what is set aside for a time is set aside.
+fn choices(path: &Path, document: &Value) -> Result<Choices, String> {
+    fn list<T: DeserializeOwned>(path: &Path, document: &Value, field: &str) -> Result<Vec<T>, String> {
+        let found = document.pointer(field).cloned().unwrap_or_else(|| json!([]));
+        serde_json::from_value(found).map_err(|error| format!("{}: {field}: {error}", path.display()))
+    }
+    let (overrides, items) = (list(path, document, "/spec/overrides")?, list(path, document, "/spec/items")?);
+    Ok(Choices { overrides, items, ..Choices::default() })
+}
+
+/// The options of a document that holds them, or a whole configuration, as far as the API server would accept them.
+fn options(path: &Path, document: &Value, profile: &dyn Profile) -> Result<Value, String> {
     let about = profile.about();
     let wrong = |problem: String| format!("{}: {problem}", path.display());
-    let [document] = &documents(path)?[..] else {
-        return Err(wrong("one document is expected".to_owned()));
-    };
     let options = match (document.get("kind"), text(document, "/spec/profile")) {
         (None, _) => document.clone(),
         (Some(_), name) if name == about.name => {

@@ -61,6 +61,8 @@ fn advertisement(profile: &dyn Profile) -> VirtPlatformConfig {
             wait_timeout: None,
             approved_plan_hash: None,
             approval_policy: api::ApprovalPolicy::default(),
+            overrides: Vec::new(),
+            items: Vec::new(),
         },
         status: None,
     }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use jiff::Timestamp;
 use profile_sdk::{Body, Draft, Kind, Planner, Profile, Read};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -17,12 +18,14 @@ use super::progress::{change, explained, only_rollouts, standing};
 use super::triggers::Causes;
 use super::watches::{NotListed, Scope, crd_subject};
 use crate::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
+use crate::clock::now;
 use crate::cluster::{ClusterError, Served, Subject};
-use crate::engine::{CONCURRENCY, Drafting, Engine, EngineError, Task, version};
+use crate::engine::{self, CONCURRENCY, Drafting, Engine, EngineError, Task, version};
 use crate::plan::claim::Claim;
 use crate::plan::health::Rollout;
 use crate::plan::item::PlanItem;
 use crate::plan::observed::{Wanted, World};
+use crate::plan::overrides::Choices;
 use crate::plan::{Basis, Plan, check, compose, prune};
 use crate::registry::{self, Profiles};
 use crate::rollout::Change;
@@ -120,6 +123,7 @@ pub(super) async fn world(
         all: causes.objects || memory.drafted.is_none() || causes.changed.iter().any(is_definition),
         changed: &causes.changed,
         due: memory.is_due() && !memory.deferred,
+        now: now(),
         // An approved plan goes on, whatever others wish; the server keeps them from its fields.
         claims: match executing(status) && status.applied_options == wanted.options {
             true => Vec::new(),
@@ -151,7 +155,8 @@ pub(super) async fn world(
     let items = look.items(&drafted, memory).await?;
     look.nothing_passes(&items, memory)?;
     let basis = Basis { profile: config.to_owned(), options: wanted.options.clone(), inputs: drafted.inputs };
-    Ok(World::Planned(Plan::new(basis, items)))
+    let unused = wanted.choices.unused(&drafted.drafts);
+    Ok(World::Planned(Plan { unused, ..Plan::new(basis, items) }))
 }
 
 /// Opens the watches that `config` will need, so that a replica which comes to lead has them. What can't be opened now is
@@ -217,6 +222,7 @@ struct Look<'a> {
     changed: &'a BTreeSet<Subject>,
     /// It is time to look at what may have changed without an event.
     due: bool,
+    now: Timestamp,
     /// What other configurations want.
     claims: Vec<Claim>,
     engine: Engine<'a>,
@@ -236,10 +242,10 @@ impl Look<'_> {
         let used = same.map(|before| before.used.clone()).unwrap_or_default();
         let used = used.of(|read| !self.has_changed(read));
         Ok(match self.engine.draft(planner, &served, used).await? {
-            Drafting::Drafted(mut drafts, inputs, used) => {
+            Drafting::Drafted(engine::Wanted { mut drafts, inputs, exclusions, used }) => {
                 let generation = self.wanted.generation;
                 drafts.extend(prune::departed(self.status, &drafts, self.wanted.options.as_ref()));
-                Ok(Drafted { generation, drafts, inputs, used })
+                Ok(Drafted { generation, drafts, inputs, exclusions, used })
             }
             Drafting::Missing(missing) => Err(World::Missing(missing)),
             Drafting::Invalid(problem) => Err(World::Invalid(problem)),
@@ -258,13 +264,15 @@ impl Look<'_> {
 
     async fn items(&self, drafted: &Drafted, memory: &mut Memory) -> Result<Vec<PlanItem>, GatherError> {
         let drafts = &drafted.drafts;
-        let reused = drafts.iter().map(|draft| self.reused(draft, memory.items.get(&draft.name))).collect::<Vec<_>>();
+        let choices = &Choices { exclusions: drafted.exclusions.clone(), ..self.wanted.choices.clone().at(self.now) };
+        let reused =
+            drafts.iter().map(|draft| self.reused(draft, choices, memory.items.get(&draft.name))).collect::<Vec<_>>();
         let reused: Vec<Option<PlanItem>> = stream::iter(reused).buffered(CONCURRENCY).try_collect().await?;
         let reused = reused.into_iter().flatten().map(|item| (item.name.clone(), item)).collect();
         // As they are before anything is asked: what changes meanwhile must be seen as a change afterwards.
-        let circumstances: Vec<_> = drafts.iter().map(|draft| self.circumstances(draft)).collect();
+        let circumstances: Vec<_> = drafts.iter().map(|draft| self.circumstances(draft, choices)).collect();
         let (kinds, remembered, claims) = (self.profile.kinds(), &self.status.items, &self.claims);
-        let task = Task { profile: self.config, kinds, drafts, remembered, claims, exact: self.all };
+        let task = Task { profile: self.config, kinds, drafts, remembered, claims, choices, exact: self.all };
         let items = self.engine.items(task, reused).await?;
         let mut previewed = BTreeMap::new();
         for ((draft, item), circumstances) in drafts.iter().zip(items).zip(circumstances) {
@@ -310,7 +318,12 @@ impl Look<'_> {
     }
 
     /// What is known of an item, if neither the draft nor anything that its plan depends on has changed since.
-    async fn reused(&self, draft: &Draft, known: Option<&Previewed>) -> Result<Option<PlanItem>, GatherError> {
+    async fn reused(
+        &self,
+        draft: &Draft,
+        choices: &Choices,
+        known: Option<&Previewed>,
+    ) -> Result<Option<PlanItem>, GatherError> {
         let Some(known) = known else {
             return Ok(None);
         };
@@ -318,12 +331,14 @@ impl Look<'_> {
         if known.item.operation == Operation::Deferred || (self.due && known.item.operation == Operation::Blocked) {
             return Ok(None);
         }
-        let (now, then) = (self.circumstances(draft), &known.circumstances);
+        let (now, then) = (self.circumstances(draft, choices), &known.circumstances);
         // What changes nothing has no effect, whatever the rollouts look like, its own among them.
         let same = known.draft == *draft
             && then.definition == now.definition
             && (then.rollouts == now.rollouts || known.item.operation == Operation::NoChange)
-            && then.claims == now.claims;
+            && then.claims == now.claims
+            && then.set_aside == now.set_aside
+            && then.overrides == now.overrides;
         if !same {
             return Ok(None);
         }
@@ -355,13 +370,15 @@ impl Look<'_> {
     }
 
     /// What the plan of `draft` depends on beside its object, as it is now.
-    fn circumstances(&self, draft: &Draft) -> Circumstances {
+    fn circumstances(&self, draft: &Draft, choices: &Choices) -> Circumstances {
         let desired = desired(draft);
         let target = compose::target(draft);
         Circumstances {
             definition: desired.and_then(|desired| self.definition(desired)),
             rollouts: self.fingerprint(desired.unwrap_or(&target.empty())),
             claims: self.claims.iter().filter(|claim| claim.target.is_same_object(&target)).cloned().collect(),
+            set_aside: choices.set_aside(draft),
+            overrides: choices.of(&target).into_iter().cloned().collect(),
         }
     }
 

@@ -9,11 +9,12 @@ use profile_sdk::{Draft, Remembered};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::api::{Input, Item, VirtPlatformConfigStatus};
+use crate::api::{Input, Item, Override, VirtPlatformConfigStatus};
 use crate::plan::Plan;
 use crate::plan::claim::Claim;
 use crate::plan::item::PlanItem;
 use crate::plan::moved::{self, Glimpse};
+use crate::plan::overrides::Exclusions;
 
 /// First and longest pause after an error; it doubles in between.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -81,6 +82,8 @@ pub(super) struct Drafted {
     pub(super) generation: i64,
     pub(super) drafts: Vec<Draft>,
     pub(super) inputs: Vec<Input>,
+    /// What administrators have excluded.
+    pub(super) exclusions: Exclusions,
     /// What the profile used of the objects that it read.
     pub(super) used: Remembered,
 }
@@ -106,6 +109,10 @@ pub(super) struct Circumstances {
     pub(super) rollouts: String,
     /// What other configurations want of the object.
     pub(super) claims: Vec<Claim>,
+    /// Why an administrator has set it aside, if one has.
+    pub(super) set_aside: Result<Option<String>, String>,
+    /// What spec wants of it otherwise.
+    pub(super) overrides: Vec<Override>,
 }
 
 impl Memory {

@@ -222,6 +222,10 @@ async fn look(
     let blocked = matches!(&seen.world, World::Planned(plan) if plan.blocked().next().is_some());
     let pause = when(&decision, now, &name);
     let mut pause = if blocked { pause.min(BLOCKED) } else { pause };
+    // What is set aside for a time comes back by itself.
+    if let Some(end) = wanted.choices.next_end(now) {
+        pause = pause.min(end.duration_since(now).try_into().unwrap_or_default());
+    }
     if decision.is_execution() && !memory.slow.is_empty() {
         // No event tells that nothing happens.
         pause = pause.min(ctx.patience);

@@ -3,28 +3,37 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use profile_sdk::{Draft, DraftError, Inputs, Kind, Planner, Read, Recorded, Remembered};
+use profile_sdk::{DISABLED_RESOURCES, Draft, DraftError, Inputs, Kind, Planner, Read, Recorded, Remembered};
 use serde_json::Value;
 
 use super::{CONCURRENCY, Engine, EngineError};
-use crate::api::{Input, TargetRef};
+use crate::api::Input;
 use crate::cluster::Served;
-use crate::plan::{digest, wire};
-
-/// The longest value of an input that is shown as it is; of longer ones only the digest is, which tells a change as well.
-const VALUE_LIMIT: usize = 1024;
-/// The longest path of an input, as in the CRD.
-const PATH_LIMIT: usize = 1024;
+use crate::plan::overrides::Exclusions;
+use crate::plan::{pointer, wire};
 
 /// What became of asking a profile for its drafts.
 #[derive(Debug)]
 pub enum Drafting {
-    /// What it wants, the values that it read for it, and what it used of them.
-    Drafted(Vec<Draft>, Vec<Input>, Remembered),
+    /// What it wants, and from what.
+    Drafted(Wanted),
     /// What it needs and is not there: one sentence for each.
     Missing(Vec<String>),
     /// An input that keeps it from saying what it wants.
     Invalid(String),
+}
+
+/// What a profile wants.
+#[derive(Debug)]
+pub struct Wanted {
+    /// Its drafts.
+    pub drafts: Vec<Draft>,
+    /// The values that it read for them.
+    pub inputs: Vec<Input>,
+    /// What administrators have excluded from it.
+    pub exclusions: Exclusions,
+    /// What it used of what it read.
+    pub used: Remembered,
 }
 
 impl Engine<'_> {
@@ -84,10 +93,11 @@ impl Engine<'_> {
             return Ok(Drafting::Missing(missing));
         }
         let inputs = Inputs::remembering(objects, remembered);
-        Ok(match planner.draft(&inputs) {
-            Ok(drafts) => {
+        let drafted = planner.draft(&inputs).and_then(|drafts| Ok((drafts, exclusions(planner, &inputs)?)));
+        Ok(match drafted {
+            Ok((drafts, exclusions)) => {
                 let recorded = inputs.recorded().into_iter().map(input).collect();
-                Drafting::Drafted(drafts, recorded, inputs.remember())
+                Drafting::Drafted(Wanted { drafts, inputs: recorded, exclusions, used: inputs.remember() })
             }
             Err(DraftError::Forgotten) => {
                 return Box::pin(self.draft(planner, served, Remembered::default())).await;
@@ -106,6 +116,19 @@ impl Engine<'_> {
     }
 }
 
+/// What administrators have excluded, by the annotation of the object that the profile names.
+///
+/// # Errors
+///
+/// As [`Inputs::value`].
+pub fn exclusions(planner: &dyn Planner, inputs: &Inputs) -> Result<Exclusions, DraftError> {
+    let Some(read) = planner.exclusions() else { return Ok(Exclusions::default()) };
+    let mut place = "/metadata/annotations".to_owned();
+    pointer::push(&mut place, DISABLED_RESOURCES);
+    let value = inputs.value(&read, &place)?;
+    Ok(Exclusions::parse(value.as_ref().and_then(Value::as_str)))
+}
+
 /// What people call the object.
 fn named(read: &Read) -> String {
     let place = read.namespace.as_deref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
@@ -113,12 +136,5 @@ fn named(read: &Read) -> String {
 }
 
 fn input(recorded: Recorded) -> Input {
-    let target: TargetRef = recorded.target.into();
-    let secret = target.kind == "Secret" && target.api_version == "v1";
-    let value = recorded.value.filter(|value| !value.is_null()).map(|value| {
-        let size = value.to_string().len();
-        let hidden = || Value::from(format!("sha256 {}", digest::sha256(&value)));
-        if secret || size > VALUE_LIMIT { hidden() } else { value }
-    });
-    Input { target, path: wire::cut_text(&recorded.path, PATH_LIMIT), value, changed_from: None }
+    wire::input(recorded.target.into(), &recorded.path, recorded.value)
 }

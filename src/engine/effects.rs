@@ -68,7 +68,10 @@ impl Engine<'_> {
         let (live, result) = match preview {
             Preview::Known { live, result, .. } => (live.as_ref(), Some(result)),
             Preview::Removal { live, result, .. } => (live.as_ref(), result.as_ref()),
-            Preview::Approximate { .. } | Preview::Deferred { .. } | Preview::Refused { .. } => return None,
+            Preview::Approximate { .. }
+            | Preview::SetAside { .. }
+            | Preview::Deferred { .. }
+            | Preview::Refused { .. } => return None,
         };
         let changes = live.map(diff::without_noise) != result.map(diff::without_noise);
         (changes && self.rollouts.foresee(&target(draft))).then_some(Planned { live, result, takes_back })

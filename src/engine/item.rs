@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use profile_sdk::{Access, Body, Declared, Draft};
+use profile_sdk::{Access, Body, Declared, Draft, is_powerful};
 use serde_json::{Value, json};
 
 use super::remedy::{self, About};
@@ -12,6 +12,7 @@ use crate::cluster::{ApplyMode, ClusterError, Precondition, Previewed, Served};
 use crate::plan::claim::Claim;
 use crate::plan::compose::{compose, target};
 use crate::plan::item::{Effect, PlanItem, Preview};
+use crate::plan::overrides::{Adjusted, Overrides, dependants};
 use crate::plan::quantity::keep_spelling;
 use crate::plan::{check, diff, fields, redact};
 
@@ -73,6 +74,11 @@ impl Engine<'_> {
         known: &BTreeMap<String, PlanItem>,
     ) -> Result<Preview, Obstacle> {
         let blocked = |remedy: String| Err(Obstacle::Blocks(Preview::refused(remedy)));
+        match task.choices.set_aside(draft) {
+            Ok(None) => {}
+            Ok(Some(why)) => return Ok(set_aside(task, draft, why, None)),
+            Err(problem) => return blocked(problem),
+        }
         if let Body::Blocked { remedy, .. } = &draft.body {
             return blocked(remedy.clone());
         }
@@ -155,8 +161,25 @@ impl Engine<'_> {
                 }
                 Some(_) | None => {}
             }
+            let overrides = match overrides(task, subject, live.as_ref()) {
+                Ok(overrides) => overrides,
+                Err(problem) => return blocked(problem),
+            };
+            if let Some(why) = overrides.unmanaged {
+                return Ok(set_aside(task, subject.draft, why, live));
+            }
+            let powerful = is_powerful(target.group(), &target.kind);
+            let adjusted = match overrides.adjust(desired, live.as_ref(), &subject.manager, powerful) {
+                Ok(adjusted) => adjusted,
+                Err(problem) => return blocked(format!("{target}: {problem}.")),
+            };
+            if let Some(problem) = check::overridden(&adjusted.desired) {
+                return blocked(format!("{target}: with its overrides {problem}."));
+            }
             let nothing = Value::Null;
-            let desired = keep_spelling(desired, live.as_ref().unwrap_or(&nothing), &subject.draft.quantities);
+            let desired =
+                keep_spelling(&adjusted.desired, live.as_ref().unwrap_or(&nothing), &subject.draft.quantities);
+            let adjusted = Adjusted { desired: desired.clone(), ..adjusted };
             let rival = !task.exact && subject.remembered.is_some_and(|item| item.applied.is_some());
             let rival =
                 rival && live.as_ref().is_some_and(|live| fields::is_contested(live, &desired, &subject.manager));
@@ -183,7 +206,7 @@ impl Engine<'_> {
             if let Some(remedy) = contested(task, subject, &desired, live.as_ref(), &result) {
                 return blocked(remedy);
             }
-            return Ok(Preview::Known { desired, live, result, conflicts });
+            return Ok(Preview::Known { adjusted, live, result, conflicts });
         }
     }
 
@@ -194,6 +217,11 @@ impl Engine<'_> {
         };
         if live.pointer("/metadata/deletionTimestamp").is_some() {
             return Ok(Preview::Removal { live: Some(live), result: None, stays_for: Vec::new() });
+        }
+        match overrides(task, subject, Some(&live)) {
+            Ok(Overrides { unmanaged: Some(why), .. }) => return Ok(set_aside(task, subject.draft, why, Some(live))),
+            Ok(_) => {}
+            Err(problem) => return Err(Obstacle::Blocks(Preview::refused(problem))),
         }
         let mut others: Vec<String> = fields::sharers(&live, &subject.manager).into_iter().map(str::to_owned).collect();
         if others == [FIELD_MANAGER] {
@@ -309,6 +337,17 @@ impl Engine<'_> {
             }
         }
     }
+}
+
+/// What administrators say of the object.
+fn overrides(task: Task<'_>, subject: &Subject<'_>, live: Option<&Value>) -> Result<Overrides, String> {
+    let target = &subject.target;
+    Overrides::of(live, &task.choices.of(target)).map_err(|problem| format!("{target}: {problem}."))
+}
+
+fn set_aside(task: Task<'_>, draft: &Draft, why: String, live: Option<Value>) -> Preview {
+    let needed_by = dependants(draft, task.drafts).into_iter().map(str::to_owned).collect();
+    Preview::SetAside { live, why, needed_by }
 }
 
 /// Which other configuration wants another value somewhere. What we hold already is not in question: the server tells the other one

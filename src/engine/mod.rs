@@ -22,10 +22,11 @@ use crate::api::{FIELD_MANAGER, Item};
 use crate::cluster::{Cluster, ClusterError, Served, Subject};
 use crate::plan::claim::Claim;
 use crate::plan::item::PlanItem;
+use crate::plan::overrides::Choices;
 use crate::plan::{Basis, Plan, check};
 use crate::rollout::Rollouts;
 
-pub use draft::Drafting;
+pub use draft::{Drafting, Wanted, exclusions};
 pub use write::{Outcome, write};
 
 /// Requests that one plan has under way at a time.
@@ -116,6 +117,8 @@ pub struct Task<'a> {
     pub remembered: &'a [Item],
     /// What other configurations want.
     pub claims: &'a [Claim],
+    /// What administrators want otherwise.
+    pub choices: &'a Choices,
     /// Whether the server is asked for conflicts in every case. Else they are read off the object where somebody has plainly changed
     /// what was applied: that is what a plan shows of drift with one request less, and what approves it asks again.
     pub exact: bool,

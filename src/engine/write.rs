@@ -45,7 +45,9 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
         (Operation::Create, None, None) => Precondition::Absent,
         // An item that changes nothing, or whose object is not what its operation says, is not written.
         (Operation::Create | Operation::Update | Operation::Remove, _, _)
-        | (Operation::NoChange | Operation::Blocked | Operation::Deferred, _, _) => return Err(ClusterError::Moved),
+        | (Operation::NoChange | Operation::Blocked | Operation::Deferred | Operation::Skipped, _, _) => {
+            return Err(ClusterError::Moved);
+        }
     };
     let manager = manager(profile);
     let answer = match (&precondition, &item.desired) {

@@ -8,9 +8,7 @@ use super::Plan;
 use super::changes::has_same_inputs;
 use super::guard::{Guard, stops};
 use super::observed::{Edit, Observed, Wanted};
-use crate::api::{
-    Action, Approval, ApprovedBy, Operation, Phase, PlannedSpec, VirtPlatformConfig, VirtPlatformConfigStatus,
-};
+use crate::api::{Action, Approval, ApprovedBy, Phase, PlannedSpec, VirtPlatformConfig, VirtPlatformConfigStatus};
 
 /// A plan that changed by itself must have been readable for this long before the edit that approves it; else nobody can
 /// know which of the two was read.
@@ -178,7 +176,7 @@ fn bypass(
 fn is_first(status: &VirtPlatformConfigStatus) -> bool {
     let waits = match status.phase {
         None => false,
-        Some(Phase::Ignored) => status.items.iter().any(|item| item.operation != Operation::NoChange),
+        Some(Phase::Ignored) => status.items.iter().any(|item| !item.operation.leaves_alone()),
         Some(_) => true,
     };
     !stops(Guard::NotFirst, waits)

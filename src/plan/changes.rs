@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Plan, moved};
+use super::{Plan, moved, overrides};
 use crate::api::{FIELD_MANAGER, Input, InputBefore, Operation, VirtPlatformConfigStatus};
 
 /// Inputs whose values differ from those that the published plan was made from, each with old and new value.
@@ -13,7 +13,14 @@ pub fn changed_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<Str
         let from = before.and_then(|before| before.value.as_ref());
         before.is_none_or(|before| before.value != input.value).then(|| told(input, from))
     });
-    changed.collect()
+    // Whoever takes an override away changes an input; what a profile reads no more has no part in its plan.
+    let gone = status.inputs.iter().filter(|before| overrides::is_override(before));
+    let gone = gone.filter(|before| {
+        let same = |input: &Input| input.target.is_same_object(&before.target) && input.path == before.path;
+        !plan.basis.inputs.iter().any(same)
+    });
+    let gone = gone.map(|before| told(&Input { value: None, ..before.clone() }, before.value.as_ref()));
+    changed.chain(gone).collect()
 }
 
 /// Whether `plan` was made from the values that the published one was made from.

@@ -90,6 +90,12 @@ pub fn one(draft: &Draft, drafts: &[Draft]) -> Option<String> {
     problem.map(|problem| format!("{problem}. Report this to the profile's owners"))
 }
 
+/// Why an object can't be planned after its overrides.
+#[must_use]
+pub fn overridden(object: &Value) -> Option<String> {
+    object_problem(object)
+}
+
 fn object_problem(object: &Value) -> Option<String> {
     if !object.is_object() {
         return Some("the draft is no object".to_owned());

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::fields::FieldPath;
 use super::quantity::canonical;
 use super::redact;
-use crate::api::{Action, TargetRef, VirtPlatformConfig};
+use crate::api::{Action, Operation, TargetRef, VirtPlatformConfig};
 
 /// An object as another configuration wants it.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,7 @@ impl Claim {
     pub fn all_of(config: &VirtPlatformConfig) -> Vec<Self> {
         let stands_aside = config.spec.action == Action::Ignore || config.metadata.deletion_timestamp.is_some();
         let items = config.status.iter().filter(|_| !stands_aside).flat_map(|status| &status.items);
+        let items = items.filter(|item| item.operation != Operation::Skipped);
         let claims = items.map(|item| Self {
             config: config.spec.profile.clone(),
             target: item.target_ref.clone(),

@@ -9,6 +9,7 @@ use super::fields::{self, FieldPath, Paths};
 use super::health::{self, Rollout};
 use super::item::{Effect, PlanItem, Preview};
 use super::moved::{self, Lens, applied_view};
+use super::overrides::{self, Adjusted};
 use super::quantity::canonical;
 use super::redact::Redactor;
 use super::{contents, diff, digest, message, ownership};
@@ -19,11 +20,16 @@ use crate::api::{Item, Operation, Severity, TargetRef};
 #[must_use]
 pub fn compose(draft: &Draft, manager: &str, preview: Preview, effect: Effect, remembered: Option<&Item>) -> PlanItem {
     match preview {
-        Preview::Known { desired, live, result, conflicts } => {
+        Preview::Known { adjusted, live, result, conflicts } => {
             let states = States { live: live.as_ref(), result: Some(&result) };
-            applied(draft, manager, &desired, &states, &conflicts, effect, remembered)
+            let item = applied(draft, manager, &adjusted, &states, &conflicts, effect, remembered);
+            overridden(item, adjusted, live.as_ref())
         }
-        Preview::Approximate { desired, live, result } => approximate(draft, &desired, live.as_ref(), &result, effect),
+        Preview::Approximate { adjusted, live, result } => {
+            let item = approximate(draft, &adjusted.desired, live.as_ref(), &result, effect);
+            overridden(item, adjusted, live.as_ref())
+        }
+        Preview::SetAside { live, why, needed_by } => set_aside(draft, live.as_ref(), &why, &needed_by),
         Preview::Removal { live, result, stays_for } => {
             removal(draft, manager, &States { live: live.as_ref(), result: result.as_ref() }, stays_for, effect)
         }
@@ -35,7 +41,8 @@ pub fn compose(draft: &Draft, manager: &str, preview: Preview, effect: Effect, r
 /// `item`, which was as wanted, with its object as it is now, if none of what was applied has moved: decided from its values alone.
 #[must_use]
 pub fn unmoved(draft: &Draft, item: &PlanItem, live: &Value) -> Option<PlanItem> {
-    let simple = item.operation == Operation::NoChange && item.kept.is_empty();
+    let simple =
+        item.operation == Operation::NoChange && item.kept.is_empty() && item.overriding == overrides::inputs(live);
     let applied = item.applied.as_ref().filter(|_| simple)?;
     let hides_paths = !draft.sensitive.is_empty();
     let lens = Lens { desired: &item.desired, quantities: &draft.quantities, hides_paths };
@@ -104,14 +111,14 @@ impl Change {
 fn applied(
     draft: &Draft,
     manager: &str,
-    desired: &Value,
+    adjusted: &Adjusted,
     states: &States<'_>,
     conflicts: &[(FieldPath, String)],
     effect: Effect,
     remembered: Option<&Item>,
 ) -> PlanItem {
     let change = Change::of(states, draft);
-    let nothing = Value::Null;
+    let (desired, nothing) = (&adjusted.desired, Value::Null);
     let (live, result) = (states.live, states.result.unwrap_or(&nothing));
     let operation = change.operation();
     let changes = operation != Operation::NoChange;
@@ -122,6 +129,9 @@ fn applied(
     owned.extend(live.map(|live| fields::applied_by(live, manager)).unwrap_or_default());
     owned.sort();
     owned.dedup();
+    // Whoever changes what is left to others changes nothing of ours.
+    let ignored: Paths = adjusted.ignored.iter().cloned().collect();
+    owned.retain(|path| !ignored.touches(path));
 
     let target = TargetRef::of(result);
     let uid = live.and_then(|live| metadata(live, "uid"));
@@ -172,6 +182,36 @@ fn applied(
         owned,
         target,
         rollout: live.map_or_else(|| waiting("does not exist yet"), health::of),
+        ..blank(draft)
+    }
+}
+
+/// `item`, with what was overridden of it.
+fn overridden(item: PlanItem, adjusted: Adjusted, live: Option<&Value>) -> PlanItem {
+    let notes: Vec<_> = adjusted.notes.iter().map(|note| format!("{}.", message::capitalised(note))).collect();
+    PlanItem {
+        message: [item.message.as_str(), &notes.join(" ")].join(" ").trim_end().to_owned(),
+        overrides: adjusted.notes,
+        overriding: live.map(overrides::inputs).unwrap_or_default(),
+        ..item
+    }
+}
+
+/// An item that an administrator has set aside. What was applied of it is remembered, and stays as it is.
+fn set_aside(draft: &Draft, live: Option<&Value>, why: &str, needed_by: &[String]) -> PlanItem {
+    let target = target(draft);
+    let needed = match needed_by {
+        [] => String::new(),
+        items => format!(" Without it there is no effect of {}.", items.join(", ")),
+    };
+    PlanItem {
+        operation: Operation::Skipped,
+        hash: digest::sha256(&json!({"target": target, "operation": Operation::Skipped})),
+        message: format!("Set aside: {why}. It is neither written nor watched for drift.{needed}"),
+        overrides: vec![why.to_owned()],
+        overriding: live.map(overrides::inputs).unwrap_or_default(),
+        rollout: Rollout::Done("set aside".to_owned()),
+        target,
         ..blank(draft)
     }
 }
@@ -325,6 +365,8 @@ fn blank(draft: &Draft) -> PlanItem {
         conflicts: Vec::new(),
         lost: Vec::new(),
         kept: Vec::new(),
+        overrides: Vec::new(),
+        overriding: Vec::new(),
         effect: Effect::default(),
         owned: Vec::new(),
         expected: BTreeMap::new(),
@@ -374,7 +416,7 @@ fn severity(impact: Impact, operation: Operation, change: &Change, effect: &Effe
         if object.as_object().is_none_or(serde_json::Map::is_empty) { Value::Null } else { object }
     };
     match (operation, impact) {
-        (Operation::NoChange | Operation::Blocked, _) => Severity::Low,
+        (Operation::NoChange | Operation::Blocked | Operation::Skipped, _) => Severity::Low,
         _ if effect.machines() > 0 => Severity::High,
         (_, Impact::Low) => Severity::Low,
         (_, Impact::Medium) => Severity::Medium,

@@ -8,15 +8,16 @@ use super::digest;
 use super::fields::FieldPath;
 use super::health::Rollout;
 use super::moved::Glimpse;
-use crate::api::{Applied, Conflict, Operation, Severity, TargetRef};
+use super::overrides::Adjusted;
+use crate::api::{Applied, Conflict, Input, Operation, Severity, TargetRef};
 
 /// What is known of a draft on this cluster.
 #[derive(Debug, Clone)]
 pub enum Preview {
     /// The dry run succeeded.
     Known {
-        /// What was sent: the draft, with the spelling of quantities that is there already.
-        desired: Value,
+        /// What was sent: the draft as administrators want it, with the spelling of quantities that is there already.
+        adjusted: Adjusted,
         /// The object as it is, if it exists.
         live: Option<Value>,
         /// The object as it would be.
@@ -26,8 +27,8 @@ pub enum Preview {
     },
     /// No server was asked: what an apply would probably do to a recorded object.
     Approximate {
-        /// The draft.
-        desired: Value,
+        /// The draft as administrators want it.
+        adjusted: Adjusted,
         /// The object as it was recorded, if it was.
         live: Option<Value>,
         /// The object as it would be without defaults and admission.
@@ -41,6 +42,15 @@ pub enum Preview {
         result: Option<Value>,
         /// Why it stays, if it does.
         stays_for: Vec<String>,
+    },
+    /// An administrator has set it aside.
+    SetAside {
+        /// The object, if it was read and exists.
+        live: Option<Value>,
+        /// By what.
+        why: String,
+        /// The items that have no effect without it.
+        needed_by: Vec<String>,
     },
     /// Its namespace or kind comes with an earlier item: nobody can tell yet.
     Deferred {
@@ -123,6 +133,10 @@ pub struct PlanItem {
     pub lost: Vec<String>,
     /// What stays although it is not wanted, and why.
     pub kept: Vec<String>,
+    /// What administrators want otherwise, and by what.
+    pub overrides: Vec<String>,
+    /// The annotations of its object that say so.
+    pub overriding: Vec<Input>,
     /// What it does beyond its object.
     pub effect: Effect,
     /// Fields that are ours afterwards, or were before.

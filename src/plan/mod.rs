@@ -25,6 +25,7 @@ mod model;
 pub mod moved;
 pub mod observed;
 pub mod offline;
+pub mod overrides;
 mod ownership;
 pub mod pointer;
 pub mod prune;
@@ -35,6 +36,8 @@ pub mod size;
 pub mod status;
 pub mod summary;
 pub mod wire;
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -83,14 +86,21 @@ pub struct Plan {
     pub items: Vec<PlanItem>,
     /// Its digest.
     pub digest: String,
+    /// What administrators have written that means nothing in it: a sentence for each.
+    pub unused: Vec<String>,
 }
 
 impl Plan {
     /// The plan with these items.
     #[must_use]
-    pub fn new(basis: Basis, items: Vec<PlanItem>) -> Self {
+    pub fn new(mut basis: Basis, items: Vec<PlanItem>) -> Self {
+        // Annotations by which objects override are inputs like others: each once, whoever reads them.
+        let read = |input: &Input| (input.target.clone(), input.path.clone());
+        let mut known: BTreeSet<_> = basis.inputs.iter().map(read).collect();
+        let overriding = items.iter().flat_map(|item| &item.overriding).filter(|input| known.insert(read(input)));
+        basis.inputs.extend(overriding.cloned().collect::<Vec<_>>());
         let digest = basis.digest(items.iter().map(|item| (item.name.as_str(), item.wave, item.hash.as_str())));
-        Self { basis, items, digest }
+        Self { basis, items, digest, unused: Vec::new() }
     }
 
     /// The item of that name.
@@ -102,7 +112,7 @@ impl Plan {
     /// Whether everything is as wanted.
     #[must_use]
     pub fn is_satisfied(&self) -> bool {
-        self.items.iter().all(|item| item.operation == Operation::NoChange)
+        self.items.iter().all(|item| item.operation.leaves_alone())
     }
 
     /// Items that can't be written here.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Plan;
 use super::health::Rollout;
+use super::overrides::{Choices, Exclusions};
 use super::{digest, wire};
 use crate::api::{self, Action, FailurePolicy, Severity, VirtPlatformConfig, VirtPlatformConfigStatus};
 
@@ -52,6 +53,8 @@ pub struct Wanted {
     pub wait_timeout: Option<Duration>,
     /// Whether `spec.bypassOptimisticLock` is set.
     pub bypass: bool,
+    /// `spec.overrides` and `spec.items`.
+    pub choices: Choices,
     /// The annotation that asks for a fresh plan.
     pub replan: Option<String>,
     /// Whether the object is being deleted.
@@ -80,6 +83,11 @@ impl Wanted {
             failure_policy: spec.failure_policy,
             wait_timeout: spec.wait_timeout.as_deref().and_then(api::parse_duration),
             bypass: spec.bypass_optimistic_lock,
+            choices: Choices {
+                overrides: spec.overrides.clone(),
+                items: spec.items.clone(),
+                exclusions: Exclusions::default(),
+            },
             replan: config
                 .metadata
                 .annotations

@@ -4,11 +4,12 @@
 //! Such a plan is approximate. Nothing here predicts defaults, admission or ownership: what only the server knows is left
 //! out, and said to be (as others learned: <https://github.com/argoproj/argo-cd/issues/11574>). Its digest approves nothing.
 
-use profile_sdk::{Body, Draft};
+use profile_sdk::{Body, Draft, is_powerful};
 use serde_json::Value;
 
 use super::compose::{compose, target};
 use super::item::{Effect, Preview};
+use super::overrides::{Choices, Overrides, dependants};
 use super::{Basis, Plan, check};
 use crate::api::TargetRef;
 
@@ -17,25 +18,45 @@ use crate::api::TargetRef;
 /// # Errors
 ///
 /// A sentence if no plan can be made of the drafts.
-pub fn plan(basis: Basis, drafts: &[Draft], recorded: &[Value]) -> Result<Plan, String> {
+pub fn plan(basis: Basis, drafts: &[Draft], choices: &Choices, recorded: &[Value]) -> Result<Plan, String> {
     check::all(drafts, &basis.inputs)?;
     let items = drafts.iter().map(|draft| {
-        let preview = match (check::one(draft, drafts), &draft.body) {
+        let set_aside = |why: String, live: Option<&Value>| {
+            let needed_by = dependants(draft, drafts).into_iter().map(str::to_owned).collect();
+            Preview::SetAside { live: live.cloned(), why, needed_by }
+        };
+        let aside = choices.set_aside(draft).transpose();
+        let aside = aside.map(|aside| aside.map_or_else(Preview::refused, |why| set_aside(why, None)));
+        let judged = || match (check::one(draft, drafts), &draft.body) {
             (Some(problem), _) => Preview::refused(problem),
             (None, Body::Blocked { remedy, .. }) => Preview::refused(remedy.clone()),
             (None, Body::Remove(_)) => {
                 Preview::refused("who else has a part in the object can't be told without the API server")
             }
-            (None, Body::Ensure(desired)) => approximate(desired, find(recorded, &target(draft))),
+            (None, Body::Ensure(desired)) => {
+                let target = target(draft);
+                let live = find(recorded, &target);
+                match Overrides::of(live, &choices.of(&target)) {
+                    Err(problem) => Preview::refused(problem),
+                    Ok(Overrides { unmanaged: Some(why), .. }) => set_aside(why, live),
+                    Ok(overrides) => approximate(&overrides, desired, live),
+                }
+            }
         };
-        compose(draft, "", preview, Effect::default(), None)
+        compose(draft, "", aside.unwrap_or_else(judged), Effect::default(), None)
     });
     Ok(Plan::new(basis, items.collect()))
 }
 
-fn approximate(desired: &Value, live: Option<&Value>) -> Preview {
-    let result = live.map_or_else(|| desired.clone(), |live| merged(live, desired));
-    Preview::Approximate { desired: desired.clone(), live: live.cloned(), result }
+fn approximate(overrides: &Overrides, desired: &Value, live: Option<&Value>) -> Preview {
+    let target = TargetRef::of(desired);
+    match overrides.adjust(desired, live, "", is_powerful(target.group(), &target.kind)) {
+        Err(problem) => Preview::refused(problem),
+        Ok(adjusted) => {
+            let result = live.map_or_else(|| adjusted.desired.clone(), |live| merged(live, &adjusted.desired));
+            Preview::Approximate { adjusted, live: live.cloned(), result }
+        }
+    }
 }
 
 /// The recorded object that `target` means, in whatever version it was recorded.
@@ -69,7 +90,8 @@ mod tests {
     }
 
     fn planned(desired: Value, recorded: &[Value]) -> Plan {
-        plan(Basis::default(), &[Draft::new("w", Body::Ensure(desired), "sizes it")], recorded).unwrap()
+        plan(Basis::default(), &[Draft::new("w", Body::Ensure(desired), "sizes it")], &Choices::default(), recorded)
+            .unwrap()
     }
 
     #[test]
@@ -87,8 +109,12 @@ mod tests {
     fn w1_the_digest_of_an_approximate_plan_approves_no_other() {
         let draft = Draft::new("w", Body::Ensure(widget(json!({"size": 2}))), "sizes it");
         let desired = widget(json!({"size": 2}));
-        let preview =
-            Preview::Known { desired: desired.clone(), live: None, result: desired.clone(), conflicts: Vec::new() };
+        let preview = Preview::Known {
+            adjusted: desired.clone().into(),
+            live: None,
+            result: desired.clone(),
+            conflicts: Vec::new(),
+        };
         let real = Plan::new(Basis::default(), vec![compose(&draft, "us", preview, Effect::default(), None)]);
         assert_ne!(planned(desired, &[]).digest, real.digest);
     }
@@ -99,6 +125,9 @@ mod tests {
         let live = widget(json!({"size": 2, "more": true}));
         assert_eq!(planned(widget(json!({"size": 2})), &[live]).items[0].operation, Operation::NoChange);
         let draft = Draft::new("w", Body::Ensure(json!({})), "is broken");
-        assert_eq!(plan(Basis::default(), &[draft], &[]).unwrap().items[0].operation, Operation::Blocked);
+        assert_eq!(
+            plan(Basis::default(), &[draft], &Choices::default(), &[]).unwrap().items[0].operation,
+            Operation::Blocked
+        );
     }
 }

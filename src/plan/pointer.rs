@@ -8,6 +8,11 @@ pub fn push(pointer: &mut String, name: &str) {
     pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
 }
 
+/// The members that `pointer` names, one below the other.
+pub fn segments(pointer: &str) -> impl Iterator<Item = String> + '_ {
+    pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~"))
+}
+
 /// The pointers into `object` that `pattern` means: a segment `*` stands for every member of a map or list. Without one
 /// that is `pattern` itself, if there is a value.
 #[must_use]

@@ -104,6 +104,7 @@ mod tests {
             diff: diff.to_owned(),
             truncated: None,
             desired_state: Some(json!({"data": "x".repeat(2000)})),
+            overrides: Vec::new(),
             conflicts: vec![Conflict {
                 path: "/data".into(),
                 manager: "them".into(),

@@ -31,6 +31,7 @@ const MESSAGE_LIMIT: usize = 4096;
 const CONFLICT_LIMIT: usize = 200;
 const POOL_LIMIT: usize = 100;
 const FIELD_LIMIT: usize = 1000;
+const OVERRIDE_LIMIT: usize = 100;
 
 /// What became of an item that was written just now.
 #[derive(Debug, Clone, PartialEq)]
@@ -154,7 +155,7 @@ fn execute(
             item.wait_started_at = None;
             item.paused_since = None;
         }
-        for item in status.items.iter_mut().filter(|item| item.operation != Operation::NoChange) {
+        for item in status.items.iter_mut().filter(|item| !item.operation.leaves_alone()) {
             item.applied_before = item.applied.take();
         }
     }
@@ -262,7 +263,7 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
 /// An item as the status shows it.
 fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) -> Item {
     let small = fresh.shown.is_object() && fresh.shown.to_string().len() <= DESIRED_LIMIT;
-    let satisfied = fresh.operation == Operation::NoChange;
+    let satisfied = fresh.operation.leaves_alone();
     // What was said when it was finished stays true; how its pools do later is not this item's business.
     let finished = before.filter(|item| same && item.state == ItemState::Completed && satisfied);
     let state = match &fresh.rollout {
@@ -290,6 +291,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         conflicts: fresh.conflicts.iter().take(CONFLICT_LIMIT).cloned().collect(),
         pools: fresh.effect.pools.keys().take(POOL_LIMIT).cloned().collect(),
         managed_fields: managed_fields(fresh),
+        overrides: fresh.overrides.iter().take(OVERRIDE_LIMIT).cloned().collect(),
         prune: fresh.prune,
         state,
         message: cut_text(&message, MESSAGE_LIMIT),

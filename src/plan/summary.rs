@@ -31,6 +31,7 @@ pub(super) fn figures(plan: &Plan) -> Summary {
         no_change: count(Operation::NoChange),
         blocked: count(Operation::Blocked),
         deferred: count(Operation::Deferred),
+        skipped: count(Operation::Skipped),
         machines_to_reboot: pools.values().sum(),
         pools: pools.into_keys().take(POOL_LIMIT).collect(),
         text: String::new(),
@@ -91,6 +92,7 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, wanted: &Wa
                 .to_owned(),
         );
     }
+    sentences.extend(plan.unused.iter().cloned());
     sentences.retain(|sentence| !sentence.is_empty());
     sentences.join(" ")
 }
@@ -126,6 +128,7 @@ pub fn in_counts(plan: &Plan) -> String {
         (figures.remove, "to remove"),
         (figures.blocked, "blocked"),
         (figures.deferred, "to preview later"),
+        (figures.skipped, "set aside"),
         (figures.no_change, "as wanted"),
     ];
     let counts: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();

@@ -1,10 +1,31 @@
-//! Forms that the API demands: times in whole seconds, texts of bounded length.
+//! Forms that the API demands: times in whole seconds, texts and values of bounded length.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
+
+use super::digest;
+use crate::api::{Input, TargetRef};
 
 /// The longest text of a summary, as in the CRD.
 pub const SUMMARY_LIMIT: usize = 1024;
+
+/// The longest value of an input that is shown as it is; of longer ones only the digest is, which tells a change as well.
+const VALUE_LIMIT: usize = 1024;
+/// The longest path of an input, as in the CRD.
+const PATH_LIMIT: usize = 1024;
+
+/// The value at `path` of `target` as an input of a plan.
+#[must_use]
+pub fn input(target: TargetRef, path: &str, value: Option<Value>) -> Input {
+    let secret = target.kind == "Secret" && target.api_version == "v1";
+    let value = value.filter(|value| !value.is_null()).map(|value| {
+        let size = value.to_string().len();
+        let hidden = || Value::from(format!("sha256 {}", digest::sha256(&value)));
+        if secret || size > VALUE_LIMIT { hidden() } else { value }
+    });
+    Input { target, path: cut_text(path, PATH_LIMIT), value, changed_from: None }
+}
 
 /// `now` as the API writes it, in whole seconds.
 #[must_use]

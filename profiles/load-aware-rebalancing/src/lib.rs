@@ -57,6 +57,9 @@ static KINDS: &[Declared] = &[
     Declared { kind: CRD, access: Access::Read, name: Some("kubedeschedulers.operator.openshift.io"), namespace: None },
 ];
 
+/// The item that gives the descheduler what it measures.
+const PSI: &str = "enable-psi-metrics";
+
 struct LoadAwareRebalancing;
 
 impl Profile for LoadAwareRebalancing {
@@ -122,14 +125,19 @@ impl Planner for LoadAware {
         vec![descheduler_crd(), descheduler_object(), hyper_converged()]
     }
 
+    fn exclusions(&self) -> Option<Read> {
+        Some(hyper_converged())
+    }
+
     fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
         let mut drafts = Vec::new();
         if self.enable_psi_metrics {
             let object = render("machine-config.yaml", include_str!("../templates/machine-config.yaml.hbs"), &())?;
             let reason = "switches on pressure stall information (psi=1) on the workers";
-            drafts.push(Draft::new("enable-psi-metrics", Body::Ensure(object), reason));
+            drafts.push(Draft::new(PSI, Body::Ensure(object), reason));
         }
-        drafts.push(descheduler::draft(self, inputs)?);
+        let needs = if self.enable_psi_metrics { vec![PSI.to_owned()] } else { Vec::new() };
+        drafts.push(Draft { needs, ..descheduler::draft(self, inputs)? });
         Ok(drafts)
     }
 }

@@ -28,6 +28,10 @@ pub struct Draft {
     pub impact: Impact,
     /// Items of a wave are written together; the next wave waits until all of them have taken effect.
     pub wave: u32,
+    /// The feature that the object belongs to, by which it is set aside together with others.
+    pub feature: Option<String>,
+    /// Items or features without which this one has no effect: whoever sets one of them aside is told.
+    pub needs: Vec<String>,
     /// Why the object is wanted, in one sentence.
     pub reason: String,
     /// What the user should know besides, for example an option that this release can't honour.
@@ -51,6 +55,8 @@ impl Draft {
             body,
             impact: Impact::Derived,
             wave: 0,
+            feature: None,
+            needs: Vec::new(),
             reason: reason.into(),
             notes: Vec::new(),
             sensitive: Vec::new(),

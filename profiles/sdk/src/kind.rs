@@ -23,6 +23,31 @@ impl Kind {
     }
 }
 
+/// Groups and kinds whose objects run code on machines or grant rights; `*` stands for every kind of the group.
+const POWERFUL: [(&str, &str); 14] = [
+    ("", "Pod"),
+    ("", "ReplicationController"),
+    ("", "Secret"),
+    ("", "ServiceAccount"),
+    ("admissionregistration.k8s.io", "*"),
+    ("apiextensions.k8s.io", "*"),
+    ("apiregistration.k8s.io", "*"),
+    ("apps", "*"),
+    ("batch", "*"),
+    ("machineconfiguration.openshift.io", "*"),
+    ("policy", "*"),
+    ("rbac.authorization.k8s.io", "*"),
+    ("security.openshift.io", "*"),
+    ("tuned.openshift.io", "*"),
+];
+
+/// Whether objects of the kind run code on machines or grant rights. Nobody who can only annotate one may change what is written
+/// to it.
+#[must_use]
+pub fn is_powerful(group: &str, kind: &str) -> bool {
+    POWERFUL.iter().any(|(known, name)| *known == group && (*name == "*" || *name == kind))
+}
+
 /// What a profile does with the objects of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {

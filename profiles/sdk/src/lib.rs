@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use draft::{Body, Draft, DraftError, Impact};
 pub use inputs::{Inputs, Read, Recorded, Remembered};
-pub use kind::{Access, Declared, Kind, ObjectRef, Prerequisite};
+pub use kind::{Access, Declared, Kind, ObjectRef, Prerequisite, is_powerful};
 pub use template::render;
 
 /// What a profile says about itself, in its advertised object and in the CRD.
@@ -63,6 +63,12 @@ pub trait Planner: Send + Sync {
     /// The objects whose values [`Planner::draft`] depends on. They are fetched together, before it runs.
     fn reads(&self) -> Vec<Read>;
 
+    /// The object, among [`Planner::reads`], whose annotation [`DISABLED_RESOURCES`] lists what administrators have excluded. The engine
+    /// keeps to it.
+    fn exclusions(&self) -> Option<Read> {
+        None
+    }
+
     /// The objects that this profile wants. Equal inputs must give equal drafts, in the same order.
     ///
     /// # Errors
@@ -71,6 +77,9 @@ pub trait Planner: Send + Sync {
     /// a [`Body::Blocked`] draft.
     fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError>;
 }
+
+/// The annotation that lists objects to be left alone, a YAML list of `{kind, name, namespace}` with `*` and `?` in names.
+pub const DISABLED_RESOURCES: &str = "platform.kubevirt.io/disabled-resources";
 
 /// Options that do not fit the profile, although the API server accepted them.
 #[derive(Debug, thiserror::Error)]

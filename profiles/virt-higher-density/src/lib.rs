@@ -46,6 +46,9 @@ static KINDS: &[Declared] = &[
     Declared { kind: HYPER_CONVERGED, access: Access::Update, name: Some(HYPER_CONVERGED_NAME), namespace: None },
 ];
 
+/// The item that gives the workers swap.
+const SWAP: &str = "enable-kubelet-swap";
+
 struct VirtHigherDensity;
 
 impl Profile for VirtHigherDensity {
@@ -101,6 +104,10 @@ impl Planner for HigherDensity {
         vec![hyper_converged()]
     }
 
+    fn exclusions(&self) -> Option<Read> {
+        Some(hyper_converged())
+    }
+
     fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
         let mut drafts = Vec::new();
         if self.enable_swap {
@@ -124,7 +131,7 @@ impl HigherDensity {
         let note = "each worker needs a partition labelled CNV_SWAP that is formatted as swap (mkswap), and a release whose kubelet \
                     reads /etc/openshift/kubelet.conf.d; a machine without goes on without swap, and the log of its \
                     swap-provision.service says so";
-        Ok(Draft { notes: vec![note.to_owned()], ..Draft::new("enable-kubelet-swap", Body::Ensure(object), reason) })
+        Ok(Draft { notes: vec![note.to_owned()], ..Draft::new(SWAP, Body::Ensure(object), reason) })
     }
 
     fn density(&self, inputs: &Inputs) -> Result<Draft, DraftError> {
@@ -151,7 +158,8 @@ impl HigherDensity {
         if self.ratio() > RATIO_WITHOUT_SWAP {
             notes.push("whether the workers really have swap can't be seen through the API: look before memory is overcommitted".to_owned());
         }
-        Ok(Draft { impact: Impact::Medium, wave: 1, unwanted, notes, ..draft })
+        let needs = if self.enable_swap { vec![SWAP.to_owned()] } else { Vec::new() };
+        Ok(Draft { impact: Impact::Medium, wave: 1, needs, unwanted, notes, ..draft })
     }
 }
 

@@ -58,7 +58,7 @@ impl World {
     fn item(&self) -> PlanItem {
         let Body::Ensure(desired) = &self.draft.body else { panic!("a draft of an object") };
         let preview = Preview::Known {
-            desired: desired.clone(),
+            adjusted: desired.clone().into(),
             live: self.live.clone(),
             result: self.result.clone(),
             conflicts: self

@@ -13,6 +13,7 @@ use crate::plan::Basis;
 use crate::plan::health::Rollout;
 use crate::plan::item::{Effect, Moved, PlanItem};
 use crate::plan::observed::{Edit, Wanted};
+use crate::plan::overrides::Choices;
 use crate::plan::status::{Written, compose};
 
 const PHASES: [Option<Phase>; 12] = [
@@ -48,6 +49,8 @@ pub(in crate::plan) fn item(name: &str, wave: u32, operation: Operation) -> Plan
         shown: json!({}),
         sensitive: Vec::new(),
         quantities: Vec::new(),
+        overrides: Vec::new(),
+        overriding: Vec::new(),
         conflicts: Vec::new(),
         lost: Vec::new(),
         kept: Vec::new(),
@@ -90,6 +93,7 @@ fn wanted(action: Action, generation: i64) -> Wanted {
         automatic: false,
         failure_policy: FailurePolicy::Abort,
         wait_timeout: None,
+        choices: Choices::default(),
         bypass: false,
         replan: None,
         deleting: false,

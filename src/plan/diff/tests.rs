@@ -204,7 +204,7 @@ proptest! {
         };
         let path = |field| crate::plan::fields::from_cause(field, &[&object, &other]);
         let conflicts = vec![(path(".a["), String::new()), (path(".spec.x[name=\"y\"].z"), "m".to_owned())];
-        let preview = crate::plan::item::Preview::Known { desired: object.clone(), live: Some(other.clone()), result: object, conflicts };
+        let preview = crate::plan::item::Preview::Known { adjusted: object.clone().into(), live: Some(other.clone()), result: object, conflicts };
         let item = crate::plan::compose::compose(&draft, "us", preview, crate::plan::item::Effect::default(), None);
         prop_assert_eq!(item.hash.len(), 64);
     }

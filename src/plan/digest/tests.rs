@@ -69,7 +69,7 @@ proptest! {
         let item = |desired: &Value| {
             let draft = Draft::new("x", Body::Ensure(desired.clone()), "is planned");
             let result = desired.clone();
-            let preview = Preview::Known { desired: result.clone(), live: None, result, conflicts: Vec::new() };
+            let preview = Preview::Known { adjusted: result.clone().into(), live: None, result, conflicts: Vec::new() };
             compose(&draft, "us", preview, Effect::default(), None).hash
         };
         let again: Value = serde_json::from_str(&object.to_string()).unwrap();
@@ -103,7 +103,7 @@ fn item(vector: &Value) -> PlanItem {
     let pools = vector["pools"].as_array().into_iter().flatten().map(|pool| (text(pool), 3)).collect();
     let preview = match vector.get("after") {
         Some(after) => Preview::Deferred { desired, after: text(after) },
-        None => Preview::Known { desired, live, result: vector["result"].clone(), conflicts },
+        None => Preview::Known { adjusted: desired.into(), live, result: vector["result"].clone(), conflicts },
     };
     compose(&draft, "virt-advisor-operator/p", preview, Effect { pools, notes: Vec::new() }, None)
 }

@@ -63,10 +63,12 @@ fn misplaced(run: &Run, rest: &State) -> Option<String> {
     // What is wanted no more is there all the same if none of it was ever ours.
     let is_left = plan(run.rules, config, world).items.iter().any(|item| item.operation == Operation::Remove);
     let is_as_wanted = |index: usize| match wants[index] {
+        _ if index == 1 && world.aside => true,
         GONE => !is_left,
         want => world.targets[index] == Some(want),
     };
-    let as_wanted = is_as_wanted(0) && is_as_wanted(1) && !world.blocks && !world.down;
+    let can_be_told = world.aside || !(world.blocks || world.down);
+    let as_wanted = is_as_wanted(0) && is_as_wanted(1) && can_be_told;
     let wrong = |what: &str| Some(format!("{phase:?} at rest, {what}"));
     if config.deleting {
         return None;

@@ -55,6 +55,8 @@ enum Event {
     Prerequisites,
     Become(Machines),
     Blocks,
+    /// The second item is set aside, or not any more.
+    Aside,
     /// A webhook goes down, or is back.
     Webhook,
     Refuses,
@@ -233,8 +235,11 @@ impl Run {
         }
         if fails {
             let (then, now) = (&look.world, &state.world);
-            next.ghost.cause_may_be_gone =
-                !look.fresh || look.untouched != [true; 2] || then.input != now.input || then.down != now.down;
+            next.ghost.cause_may_be_gone = !look.fresh
+                || look.untouched != [true; 2]
+                || then.input != now.input
+                || then.down != now.down
+                || then.aside != now.aside;
         }
         next.behind = self.faults.then(|| state.config.clone());
         next.config.status = stored;
@@ -289,6 +294,7 @@ impl Run {
                 next.world.machines = machines;
             }
             Event::Blocks => next.world.blocks = !next.world.blocks,
+            Event::Aside => next.world.aside = !next.world.aside,
             Event::Webhook => next.world.down = !next.world.down,
             Event::Refuses => next.world.refuses = !next.world.refuses,
             Event::Upgrade => {
@@ -334,6 +340,8 @@ fn object(config: &Config) -> VirtPlatformConfig {
         options: None,
         bypass_optimistic_lock: false,
         wait_timeout: None,
+        overrides: Vec::new(),
+        items: Vec::new(),
         approved_plan_hash: None,
         approval_policy: ApprovalPolicy::Review,
     };

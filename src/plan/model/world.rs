@@ -14,6 +14,7 @@ use crate::plan::decide::tests::item;
 use crate::plan::health::Rollout;
 use crate::plan::item::{Moved, PlanItem};
 use crate::plan::observed::{Edit, Wanted, World as Observation};
+use crate::plan::overrides::{Choices, MODE, inputs};
 use crate::plan::{Basis, Plan, digest, prune};
 
 /// A value that nobody planned.
@@ -135,6 +136,7 @@ impl Config {
             automatic: self.automatic,
             failure_policy: if self.goes_on { FailurePolicy::Continue } else { FailurePolicy::Abort },
             wait_timeout: self.timeout.then(|| std::time::Duration::from_secs(50)),
+            choices: Choices::default(),
             bypass: self.bypass,
             replan: (self.replan > 0).then(|| self.replan.to_string()),
             deleting: self.deleting,
@@ -162,6 +164,8 @@ pub(super) struct World {
     pub(super) blocks: bool,
     /// A webhook is down, and nothing can be told of the second item.
     pub(super) down: bool,
+    /// An administrator has set the second item aside, by an annotation of its object.
+    pub(super) aside: bool,
     /// The server refuses to write the first item.
     pub(super) refuses: bool,
     pub(super) machines: Machines,
@@ -178,6 +182,7 @@ impl World {
             prerequisites: true,
             blocks: false,
             down: false,
+            aside: false,
             refuses: false,
             machines: Machines::Done,
             version: 1,
@@ -277,6 +282,7 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
         let (name, live, want) = (NAMES[index], world.targets[index], wants[index]);
         let first_is_there = world.targets[0] == Some(wants[0]);
         let operation = match live {
+            _ if index == 1 && world.aside => Operation::Skipped,
             _ if index == 1 && (world.blocks || world.down) => Operation::Blocked,
             _ if index == 1 && rules.defers && !first_is_there && live.is_none() => Operation::Deferred,
             None if want == GONE => Operation::NoChange,
@@ -288,7 +294,7 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
         let remembered = config.status.status.items.iter().find(|item| item.name == name);
         let memory = remembered.and_then(|item| item.applied.as_ref());
         // Of what can't be previewed it is not known; what is wanted no more is no drift.
-        let known = operation != Operation::Blocked && want != GONE;
+        let known = !matches!(operation, Operation::Blocked | Operation::Skipped) && want != GONE;
         let has_moved = known && memory.is_some_and(|memory| live.map(applied).as_ref() != Some(memory));
         let moved = Moved { path: "/value".into(), text: format!("/value is {live:?}") };
         let conflict =
@@ -303,11 +309,19 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
             applied: live.filter(|_| operation == Operation::NoChange).map(applied),
             moved: has_moved.then_some(moved).into_iter().collect(),
             rollout: rollout(rules, world, index, operation),
-            passing: index == 1 && world.down,
+            overriding: overriding(name, operation),
+            passing: operation == Operation::Blocked && world.down,
             ..item(name, if rules.waves { index as u32 } else { 0 }, operation)
         }
     });
     Plan::new(basis, items.collect())
+}
+
+/// The annotation that sets an item aside.
+fn overriding(name: &str, operation: Operation) -> Vec<Input> {
+    let annotation =
+        json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": name, "annotations": {MODE: "unmanaged"}}});
+    if operation == Operation::Skipped { inputs(&annotation) } else { Vec::new() }
 }
 
 /// The change of an item, which is also what identifies it.
@@ -315,6 +329,7 @@ pub(super) fn change(name: &str, live: Option<u8>, want: u8, operation: Operatio
     match operation {
         Operation::Deferred => format!("{name}: later {want}"),
         Operation::Blocked => format!("{name}: blocked"),
+        Operation::Skipped => format!("{name}: set aside"),
         Operation::Create | Operation::Update | Operation::NoChange | Operation::Remove => {
             format!("{name}: {live:?} to {want}")
         }
@@ -325,6 +340,7 @@ fn rollout(rules: Rules, world: &World, index: usize, operation: Operation) -> R
     let waiting = |text: &str, paused| Rollout::Waiting { text: text.into(), paused };
     match (operation, world.machines) {
         (Operation::Blocked | Operation::Deferred, _) => waiting("not known", false),
+        (Operation::Skipped, _) => Rollout::Done("set aside".into()),
         (Operation::NoChange | Operation::Remove, _) if world.targets[index].is_none() => Rollout::Done("gone".into()),
         _ if world.targets[index].is_none() => waiting("not there", false),
         (_, Machines::Rolling) if rules.rolls && index == 0 => waiting("rolling", false),

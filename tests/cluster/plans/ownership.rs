@@ -6,6 +6,7 @@ use virt_advisor::api::Operation;
 use virt_advisor::engine::{Engine, Task, manager};
 use virt_advisor::plan::Basis;
 use virt_advisor::plan::fields::FieldPath;
+use virt_advisor::plan::overrides::Choices;
 
 use super::world::{PROFILE, World, draft, widget};
 
@@ -335,7 +336,15 @@ async fn what_a_profile_never_creates_it_never_deletes() {
     let kinds = [Declared { kind, access: Access::Update, name: None, namespace: None }];
     let drafts = [removal("w")];
     let unheard = |_, _| {};
-    let task = Task { profile: PROFILE, kinds: &kinds, drafts: &drafts, remembered: &[], claims: &[], exact: true };
+    let task = Task {
+        profile: PROFILE,
+        kinds: &kinds,
+        drafts: &drafts,
+        remembered: &[],
+        claims: &[],
+        choices: &Choices::default(),
+        exact: true,
+    };
     let plan = Engine::new(&world.cluster, &world.pools, &unheard).plan(Basis::default(), task).await.unwrap();
     let item = &plan.items[0];
     assert_eq!(item.operation, Operation::Remove);

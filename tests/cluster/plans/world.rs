@@ -12,6 +12,7 @@ use virt_advisor::api::Item;
 use virt_advisor::cluster::{ApplyMode, Cluster, ClusterError, Precondition};
 use virt_advisor::engine::{Engine, EngineError, Task, write};
 use virt_advisor::plan::item::PlanItem;
+use virt_advisor::plan::overrides::Choices;
 use virt_advisor::plan::status::Written;
 use virt_advisor::plan::{Basis, Plan};
 use virt_advisor::rollout::{MachineConfigPools, Rollouts};
@@ -95,7 +96,15 @@ impl World {
     /// A plan that comes after one with these items.
     pub async fn plan_after(&self, drafts: &[Draft], remembered: &[Item]) -> Result<Plan, EngineError> {
         let unheard = |_, _| {};
-        let task = Task { profile: PROFILE, kinds: &[], drafts, remembered, claims: &[], exact: true };
+        let task = Task {
+            profile: PROFILE,
+            kinds: &[],
+            drafts,
+            remembered,
+            claims: &[],
+            choices: &Choices::default(),
+            exact: true,
+        };
         Engine::new(&self.cluster, &self.pools, &unheard).plan(Basis::default(), task).await
     }
 

@@ -15,6 +15,7 @@ use virt_advisor::engine::{CONCURRENCY, Engine, Task};
 use virt_advisor::plan::Basis;
 use virt_advisor::plan::compose::compose;
 use virt_advisor::plan::item::{Effect, Preview};
+use virt_advisor::plan::overrides::Choices;
 use virt_advisor::rollout::MachineConfigPools;
 
 use crate::bench::{Bench, tell};
@@ -93,7 +94,15 @@ async fn planned(cluster: &Cluster, drafts: &[Draft]) -> Result<Duration> {
     let pools = MachineConfigPools::default();
     let unheard = |_, _| {};
     let began = Instant::now();
-    let task = Task { profile: "measured", kinds: &[], drafts, remembered: &[], claims: &[], exact: true };
+    let task = Task {
+        profile: "measured",
+        kinds: &[],
+        drafts,
+        remembered: &[],
+        claims: &[],
+        choices: &Choices::default(),
+        exact: true,
+    };
     let plan = Engine::new(cluster, &pools, &unheard).plan(Basis::default(), task).await?;
     let took = began.elapsed();
     anyhow::ensure!(plan.blocked().next().is_none() && plan.items.len() == drafts.len(), "a plan of all items");
@@ -140,7 +149,7 @@ fn large(table: &mut Table) -> Result<()> {
     let began = processor_time(std::process::id())?;
     for _ in 0..TIMES {
         let preview = Preview::Known {
-            desired: result.clone(),
+            adjusted: result.clone().into(),
             live: Some(live.clone()),
             result: result.clone(),
             conflicts: Vec::new(),

@@ -1,0 +1,116 @@
+//! What an administrator wants otherwise than the profile: overrides of single objects, and items that are set aside.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What is wanted of one object otherwise than the profile wants it. The object's own annotations `platform.kubevirt.io/patch`,
+/// `ignore-fields` and `mode` say the same; this one can be written before the object exists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Override {
+    /// The object.
+    pub target: OverrideTarget,
+    /// Operations on what the profile wants (RFC 6902), in order, before it is previewed. Refused for kinds that run code on machines
+    /// or grant rights, and for what names the object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+    pub patch: Vec<PatchOperation>,
+    /// RFC 6901 pointers to fields that are left to others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub ignore_fields: Vec<String>,
+    /// Unmanaged leaves the whole object alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<OverrideMode>,
+}
+
+/// Which object an override is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OverrideTarget {
+    /// The API group, empty for the core group; without it, the kind alone tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub group: Option<String>,
+    /// The kind.
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
+    /// The namespace, for objects that have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub namespace: Option<String>,
+    /// The name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// One operation of RFC 6902.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PatchOperation {
+    /// What is done.
+    pub op: PatchOp,
+    /// Where, as an RFC 6901 pointer.
+    #[schemars(length(min = 1, max = 1024))]
+    pub path: String,
+    /// From where, for copy and move.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub from: Option<String>,
+    /// The value, for add, replace and test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    pub value: Option<Value>,
+}
+
+/// The operations of RFC 6902.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PatchOp {
+    /// Sets a member, or inserts an entry.
+    Add,
+    /// Takes a value away.
+    Remove,
+    /// Puts a value in the place of one that is there.
+    Replace,
+    /// Moves a value.
+    Move,
+    /// Copies a value.
+    Copy,
+    /// Fails unless the value is this one.
+    Test,
+}
+
+/// How an object is managed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OverrideMode {
+    /// Not at all: it is neither written nor watched for drift.
+    Unmanaged,
+}
+
+/// An item, or all items of a feature, that is not to be carried out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemChoice {
+    /// The name of the item, as in status.items, or of a feature.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Skip sets it aside.
+    pub mode: ItemMode,
+    /// Why, for whoever reads the plan.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 256))]
+    pub reason: String,
+    /// Until when; without it, until this entry is taken out. Afterwards the item is planned again, for a review.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+}
+
+/// What becomes of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ItemMode {
+    /// It is shown, and not carried out.
+    Skip,
+}

@@ -1,0 +1,82 @@
+//! The list of objects that are excluded from everything, in an annotation of the object that stands for the platform.
+
+use glob::Pattern;
+use serde::Deserialize;
+
+use crate::api::TargetRef;
+
+/// The excluded objects, or why they can't be told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exclusions(Result<Vec<Rule>, String>);
+
+/// Objects of a kind, by name and namespace; `*`, `?` and `[…]` stand for what they do in file names.
+#[derive(Debug, Clone, PartialEq)]
+struct Rule {
+    kind: String,
+    name: Pattern,
+    namespace: Option<Pattern>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    kind: String,
+    name: String,
+    #[serde(default)]
+    namespace: String,
+}
+
+impl Default for Exclusions {
+    fn default() -> Self {
+        Self(Ok(Vec::new()))
+    }
+}
+
+impl Exclusions {
+    /// Those that the annotation has, a YAML list of `{kind, name, namespace}`.
+    #[must_use]
+    pub fn parse(text: Option<&str>) -> Self {
+        let text = text.map(str::trim).unwrap_or_default();
+        if text.is_empty() {
+            return Self::default();
+        }
+        let unclear = |problem: String| {
+            let name = profile_sdk::DISABLED_RESOURCES;
+            format!(
+                "Which objects are excluded can't be told: the annotation {name} is no list of kind, name and namespace: {problem}. Correct it or take it away."
+            )
+        };
+        let written: Result<Vec<Written>, String> = serde_saphyr::from_str(text)
+            .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned());
+        let pattern = |text: &str| Pattern::new(text).map_err(|error| format!("{text:?} is no pattern: {error}"));
+        let rule = |written: Written| {
+            let empty = [&written.kind, &written.name].iter().any(|text| text.is_empty());
+            if empty {
+                return Err("an entry has no kind or no name".to_owned());
+            }
+            let namespace = Some(&written.namespace).filter(|namespace| !namespace.is_empty());
+            let namespace = namespace.map(|namespace| pattern(namespace)).transpose()?;
+            Ok(Rule { kind: written.kind, name: pattern(&written.name)?, namespace })
+        };
+        let rules = written.and_then(|written| written.into_iter().map(rule).collect::<Result<Vec<_>, _>>());
+        Self(rules.map_err(unclear))
+    }
+
+    /// Why `target` is excluded, if it is.
+    ///
+    /// # Errors
+    ///
+    /// Why nobody can tell: then nothing may be written.
+    pub fn excludes(&self, target: &TargetRef) -> Result<Option<String>, String> {
+        let rules = self.0.as_ref().map_err(Clone::clone)?;
+        let is_meant = |rule: &&Rule| {
+            let namespace = target.namespace.as_deref().unwrap_or_default();
+            rule.kind == target.kind
+                && rule.name.matches(&target.name)
+                && rule.namespace.as_ref().is_none_or(|pattern| pattern.matches(namespace))
+        };
+        Ok(rules.iter().find(is_meant).map(|rule| {
+            format!("the annotation {} excludes {} {}", profile_sdk::DISABLED_RESOURCES, rule.kind, rule.name)
+        }))
+    }
+}
