@@ -22,6 +22,7 @@ mod misuse;
 mod odd_objects;
 mod options;
 mod outage;
+mod overrides;
 mod plans;
 mod prerequisites;
 mod pruning;

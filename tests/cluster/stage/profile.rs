@@ -1,4 +1,5 @@
-//! Profiles for tests whose options say what they want: `{"items": [...], "reads": [...]}`.
+//! Profiles for tests whose options say what they want: `{"items": [...], "reads": [...], "exclusions": ...}`. An item may have a
+//! `feature` and `needs`.
 
 use profile_sdk::{
     About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner, Prerequisite,
@@ -97,7 +98,11 @@ impl Planner for Wishes {
     }
 
     fn reads(&self) -> Vec<Read> {
-        self.list("reads").iter().map(read).collect()
+        self.list("reads").iter().map(read).chain(self.exclusions()).collect()
+    }
+
+    fn exclusions(&self) -> Option<Read> {
+        self.options.get("exclusions").map(read)
     }
 
     fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
@@ -114,7 +119,10 @@ impl Planner for Wishes {
             }
             let wave = item["wave"].as_u64().unwrap_or_default() as u32;
             let name = item["name"].as_str().unwrap();
-            drafts.push(Draft { wave, ..Draft::new(name, Body::Ensure(object), "is wanted by a test") });
+            let feature = item["feature"].as_str().map(str::to_owned);
+            let needs = item["needs"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+            let draft = Draft::new(name, Body::Ensure(object), "is wanted by a test");
+            drafts.push(Draft { wave, feature, needs: needs.collect(), ..draft });
         }
         Ok(drafts)
     }
