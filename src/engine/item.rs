@@ -25,6 +25,19 @@ enum Obstacle {
     Fails(EngineError),
 }
 
+impl Obstacle {
+    /// The same, saying what was overridden of the object: that may be what the server refuses.
+    fn after(self, overrides: &[String]) -> Self {
+        match self {
+            Self::Blocks(Preview::Refused { remedy, passing }) if !overrides.is_empty() => {
+                let remedy = format!("{remedy}. It was previewed as overridden: {}", overrides.join("; "));
+                Self::Blocks(Preview::Refused { remedy, passing })
+            }
+            other => other,
+        }
+    }
+}
+
 impl From<EngineError> for Obstacle {
     fn from(error: EngineError) -> Self {
         Self::Fails(error)
@@ -194,7 +207,7 @@ impl Engine<'_> {
                     self.forget(&subject.kind, subject.namespace(), &target.name);
                     continue;
                 }
-                Err(error) => return Err(self.obstacle(subject, error).await),
+                Err(error) => return Err(self.obstacle(subject, error).await.after(&adjusted.notes)),
             };
             let size = result.to_string().len();
             if size > check::OBJECT_LIMIT {

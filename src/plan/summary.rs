@@ -81,7 +81,10 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, wanted: &Wa
             sentences.push(in_figures(plan));
             sentences.push(detail.to_owned());
             if !blocked.is_empty() {
-                sentences.push(format!("The plan can't be approved: {}", blocked.join(" ")));
+                sentences.push(format!(
+                    "The plan can't be approved: {} What can't be mended now is set aside in spec.items.",
+                    blocked.join(" ")
+                ));
             }
         }
     }

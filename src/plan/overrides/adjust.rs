@@ -152,6 +152,9 @@ fn check_pointer(pointer: &str) -> Result<(), String> {
     if !pointer.starts_with('/') {
         return wrong("is no RFC 6901 pointer: it begins with /");
     }
+    if pointer.split('/').nth(1) == Some("") {
+        return wrong("names no field: its first part is empty");
+    }
     let escapes = pointer.split('~').skip(1);
     if escapes.into_iter().any(|rest| !rest.starts_with(['0', '1'])) {
         return wrong("has a ~ that is neither ~0 nor ~1");

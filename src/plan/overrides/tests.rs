@@ -1,3 +1,5 @@
+//! What annotations, spec and the list of excluded objects make of one object.
+
 use profile_sdk::{Body, Draft, ObjectRef, is_powerful};
 use serde_json::{Value, json};
 
