@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{CONCURRENCY, Engine, EngineError};
 use crate::api::Input;
 use crate::cluster::Served;
-use crate::plan::overrides::Exclusions;
+use crate::plan::overrides::{Exclusions, is_override};
 use crate::plan::{pointer, wire};
 
 /// What became of asking a profile for its drafts.
@@ -96,7 +96,9 @@ impl Engine<'_> {
         let drafted = planner.draft(&inputs).and_then(|drafts| Ok((drafts, exclusions(planner, &inputs)?)));
         Ok(match drafted {
             Ok((drafts, exclusions)) => {
-                let recorded = inputs.recorded().into_iter().map(input).collect();
+                // Where nothing is overridden, the plan need not say so.
+                let says = |input: &Input| input.value.is_some() || !is_override(input);
+                let recorded = inputs.recorded().into_iter().map(input).filter(says).collect();
                 Drafting::Drafted(Wanted { drafts, inputs: recorded, exclusions, used: inputs.remember() })
             }
             Err(DraftError::Forgotten) => {

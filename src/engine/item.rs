@@ -21,17 +21,22 @@ const RACES: usize = 3;
 
 /// A preview that did not come about: the item is blocked, or the whole plan must be made again.
 enum Obstacle {
-    Blocks(Preview),
+    /// Why, and whether it may pass by itself.
+    Blocks(String, bool),
     Fails(EngineError),
 }
 
 impl Obstacle {
+    /// What only a person can change.
+    fn blocks(remedy: impl Into<String>) -> Self {
+        Self::Blocks(remedy.into(), false)
+    }
+
     /// The same, saying what was overridden of the object: that may be what the server refuses.
     fn after(self, overrides: &[String]) -> Self {
         match self {
-            Self::Blocks(Preview::Refused { remedy, passing }) if !overrides.is_empty() => {
-                let remedy = format!("{remedy}. It was previewed as overridden: {}", overrides.join("; "));
-                Self::Blocks(Preview::Refused { remedy, passing })
+            Self::Blocks(remedy, passing) if !overrides.is_empty() => {
+                Self::Blocks(format!("{remedy}. It was previewed as overridden: {}", overrides.join("; ")), passing)
             }
             other => other,
         }
@@ -68,7 +73,8 @@ impl Engine<'_> {
         known: &BTreeMap<String, PlanItem>,
     ) -> Result<Preview, EngineError> {
         match self.previewed(task, draft, known).await {
-            Ok(preview) | Err(Obstacle::Blocks(preview)) => Ok(preview),
+            Ok(preview) => Ok(preview),
+            Err(Obstacle::Blocks(remedy, passing)) => Ok(Preview::Refused { remedy, passing }),
             Err(Obstacle::Fails(error)) => Err(error),
         }
     }
@@ -86,7 +92,7 @@ impl Engine<'_> {
         draft: &Draft,
         known: &BTreeMap<String, PlanItem>,
     ) -> Result<Preview, Obstacle> {
-        let blocked = |remedy: String| Err(Obstacle::Blocks(Preview::refused(remedy)));
+        let blocked = |remedy: String| Err(Obstacle::blocks(remedy));
         match task.choices.set_aside(draft) {
             Ok(None) => {}
             Ok(Some(why)) => return Ok(set_aside(task, draft, why, None)),
@@ -158,7 +164,7 @@ impl Engine<'_> {
 
     /// What applying `desired` would do.
     async fn application(&self, task: Task<'_>, subject: &Subject<'_>, desired: &Value) -> Result<Preview, Obstacle> {
-        let blocked = |remedy: String| Err(Obstacle::Blocks(Preview::refused(remedy)));
+        let blocked = |remedy: String| Err(Obstacle::blocks(remedy));
         let target = &subject.target;
         let mut races = 0;
         loop {
@@ -234,7 +240,7 @@ impl Engine<'_> {
         match overrides(task, subject, Some(&live)) {
             Ok(Overrides { unmanaged: Some(why), .. }) => return Ok(set_aside(task, subject.draft, why, Some(live))),
             Ok(_) => {}
-            Err(problem) => return Err(Obstacle::Blocks(Preview::refused(problem))),
+            Err(problem) => return Err(Obstacle::blocks(problem)),
         }
         let mut others: Vec<String> = fields::sharers(&live, &subject.manager).into_iter().map(str::to_owned).collect();
         if others == [FIELD_MANAGER] {
@@ -254,14 +260,14 @@ impl Engine<'_> {
             }
             let owners = if others.is_empty() { "somebody else".to_owned() } else { others.join(", ") };
             let remedy = format!("{} is not ours to remove: all of it belongs to {owners}", subject.target);
-            return Err(Obstacle::Blocks(Preview::refused(remedy)));
+            return Err(Obstacle::blocks(remedy));
         }
         let mut claims = task.claims.iter().filter(|claim| claim.wanted);
         if let Some(claim) = claims.find(|claim| claim.target.is_same_object(&subject.target)) {
-            return Err(Obstacle::Blocks(Preview::refused(format!(
+            return Err(Obstacle::blocks(format!(
                 "configuration {} wants {} as well: put the option back, or set that configuration to Ignore first",
                 claim.config, subject.target
-            ))));
+            )));
         }
         let text = |key: &str| live.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default();
         let (uid, version) = (text("uid").to_owned(), text("resourceVersion").to_owned());
@@ -317,14 +323,12 @@ impl Engine<'_> {
     /// What an answer of the server means for the item.
     async fn obstacle(&self, subject: &Subject<'_>, error: ClusterError) -> Obstacle {
         let Subject { target, kind, .. } = subject;
-        let refused = |remedy: String| Obstacle::Blocks(Preview::refused(remedy));
+        let refused = |remedy: String| Obstacle::blocks(remedy);
         match error {
             ClusterError::NotServed => refused(remedy::not_served(target)),
             ClusterError::NotFound { namespace_missing: true, .. } => refused(remedy::no_namespace(target)),
             ClusterError::NotFound { message, .. } => refused(message),
-            ClusterError::Webhook { message } => {
-                Obstacle::Blocks(Preview::Refused { remedy: remedy::webhook(&message), passing: true })
-            }
+            ClusterError::Webhook { message } => Obstacle::Blocks(remedy::webhook(&message), true),
             ClusterError::Refused(refusal) if refusal.is_missing_right() => {
                 let exists = self.found(&kind.subject(subject.namespace(), &target.name)).is_some();
                 let verbs: &[&str] = match &subject.draft.body {

@@ -1,7 +1,7 @@
 //! What administrators want otherwise than the profile, all the way on the real server.
 
 use serde_json::{Value, json};
-use virt_advisor::api::{Item, ItemState, Operation, Phase, VirtPlatformConfigStatus};
+use virt_advisor::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 use virt_advisor::plan::overrides::{IGNORE, MODE, PATCH};
 
 use crate::stage::Stage;

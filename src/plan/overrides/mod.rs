@@ -9,7 +9,7 @@ mod adjust;
 mod exclusion;
 
 use jiff::Timestamp;
-use profile_sdk::{Body, Draft};
+use profile_sdk::{Body, DISABLED_RESOURCES, Draft};
 use serde_json::Value;
 
 use super::compose::target;
@@ -47,10 +47,10 @@ pub fn inputs(live: &Value) -> Vec<Input> {
     [PATCH, IGNORE, MODE].iter().filter_map(found).collect()
 }
 
-/// Whether the input is such an annotation.
+/// Whether the input is such an annotation, or the list of excluded objects.
 #[must_use]
 pub fn is_override(input: &Input) -> bool {
-    [PATCH, IGNORE, MODE].iter().any(|name| input.path == place(name))
+    [PATCH, IGNORE, MODE, DISABLED_RESOURCES].iter().any(|name| input.path == place(name))
 }
 
 /// The choices of one configuration, as they are in force now.
