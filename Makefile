@@ -6,6 +6,7 @@ CRD := crds/advisor.kubevirt.io_virtplatformconfigs.yaml
 ROLE := config/rbac/role.yaml
 NAMESPACES := config/rbac-namespaces/role.yaml
 METRICS := docs/METRICS.md
+FEATURES := docs/profiles/virt-platform-baseline.md
 DENY_VERSION := 0.20.2
 CYCLONEDX_VERSION := 0.5.9
 # A test never writes the snapshot that it is compared with; INSTA_UPDATE=always make test does.
@@ -68,6 +69,7 @@ generate: ## Write the generated files: CRD, roles, page of metrics, install.yam
 	target/debug/virt-advisor rbac > $(ROLE).new && mv $(ROLE).new $(ROLE)
 	target/debug/virt-advisor rbac --namespaces > $(NAMESPACES).new && mv $(NAMESPACES).new $(NAMESPACES)
 	target/debug/virt-advisor metrics > $(METRICS).new && mv $(METRICS).new $(METRICS)
+	$(CARGO) run --quiet --package virt-platform-baseline --example features > $(FEATURES).new && mv $(FEATURES).new $(FEATURES)
 	$(CARGO) run --quiet --package xtask -- manifests
 
 .PHONY: new-profile

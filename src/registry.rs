@@ -3,8 +3,12 @@
 use profile_sdk::Profile;
 
 /// Every profile, in the order in which they are advertised.
-pub static PROFILES: Profiles =
-    &[load_aware_rebalancing::PROFILE, virt_higher_density::PROFILE, example_profile::PROFILE];
+pub static PROFILES: Profiles = &[
+    load_aware_rebalancing::PROFILE,
+    virt_higher_density::PROFILE,
+    virt_platform_baseline::PROFILE,
+    example_profile::PROFILE,
+];
 
 /// Profiles that an operator is run with.
 pub type Profiles = &'static [&'static dyn Profile];

@@ -13,8 +13,8 @@ pub use crd::{crd, crd_yaml, options_schema};
 pub use duration::parse as parse_duration;
 pub use spec::{Action, ApprovalPolicy, FailurePolicy, VirtPlatformConfig, VirtPlatformConfigSpec};
 pub use status::{
-    Applied, Approval, ApprovedBy, Conflict, HistoryEntry, Input, InputBefore, Item, ItemState, Operation, Phase,
-    PlannedSpec, Severity, Summary, TargetRef, Truncated, VirtPlatformConfigStatus,
+    Applied, Approval, ApprovedBy, Conflict, HistoryEntry, Input, InputBefore, Item, ItemState, LeftOut, Operation,
+    Phase, PlannedSpec, Severity, Summary, TargetRef, Truncated, VirtPlatformConfigStatus,
 };
 
 /// API group of everything this operator defines.

@@ -68,6 +68,10 @@ pub struct VirtPlatformConfigStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub inputs: Vec<Input>,
+    /// The features of the profile of which nothing is planned on this cluster, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["feature"]))]
+    pub left_out: Vec<LeftOut>,
     /// The last plans that were approved, latest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
@@ -76,6 +80,18 @@ pub struct VirtPlatformConfigStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+/// A feature of which nothing is planned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftOut {
+    /// The feature.
+    #[schemars(length(min = 1, max = 63))]
+    pub feature: String,
+    /// Why, and what to do for it.
+    #[schemars(length(max = 1024))]
+    pub reason: String,
 }
 
 /// The items but for those of the Go program, whose plans had neither operation nor wave: nothing of such a plan can be carried out, and the

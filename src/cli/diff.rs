@@ -70,8 +70,8 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
             cluster.list(kind).await.map_err(|error| format!("listing {} failed: {error}", kind.resource.plural))?;
         pools.saw_all(&all);
     }
-    let drafting = engine.draft(planner.as_ref(), &served, Remembered::default()).await;
-    let Wanted { mut drafts, inputs, exclusions, .. } = match drafting.map_err(|error| error.to_string())? {
+    let drafting = engine.draft(planner.as_ref(), profile.kinds(), &served, Remembered::default()).await;
+    let Wanted { mut drafts, inputs, exclusions, left_out, .. } = match drafting.map_err(|error| error.to_string())? {
         Drafting::Drafted(wanted) => wanted,
         Drafting::Missing(missing) => return Err(missing.join("\n")),
         Drafting::Invalid(problem) => return Err(problem),
@@ -94,7 +94,7 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
         exact: true,
     };
     let plan = engine.plan(basis, task).await.map_err(|error| error.to_string())?;
-    Ok((plan, status.plan_hash))
+    Ok((Plan { left_out, ..plan }, status.plan_hash))
 }
 
 /// Diffs with comments between them, which `patch` skips.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use profile_sdk::LeftOut;
+
 use crate::api::Operation;
 use crate::plan::item::PlanItem;
 use crate::plan::{Plan, summary};
@@ -51,6 +53,12 @@ fn items(plan: &Plan, heading: &str, impact: impl Fn(&PlanItem) -> String) -> St
         if item.operation != Operation::NoChange {
             text.push_str(&item.diff);
         }
+    }
+    if !plan.left_out.is_empty() {
+        text.push_str("#\n# Not planned here:\n");
+    }
+    for LeftOut { feature, reason } in &plan.left_out {
+        let _ = writeln!(text, "# - {feature}: {reason}.");
     }
     text
 }

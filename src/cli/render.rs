@@ -1,17 +1,18 @@
 //! `virt-advisor render`: what a profile would plan, from files alone, for the review of a change of its options or of the
 //! profile itself.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use profile_sdk::{Access, Inputs, Planner, Prerequisite, Profile, Read};
+use profile_sdk::{Access, Inputs, Kind, Planner, Prerequisite, Profile, Read, Surroundings};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::printed::{self, DIFFERENT, FAILED, SAME};
 use crate::api::{self, TargetRef};
-use crate::engine::exclusions;
+use crate::engine::{answers, exclusions};
 use crate::plan::overrides::Choices;
 use crate::plan::{Basis, Plan, offline};
 use crate::registry;
@@ -94,7 +95,10 @@ fn plan(flags: &RenderFlags) -> Result<(Plan, Vec<TargetRef>), String> {
             read.name
         ));
     }
-    let inputs = inputs(planner.as_ref(), &known);
+    let not_served = crds.as_deref().map(|crds| not_served(profile, crds)).unwrap_or_default();
+    let nodes = recorded.iter().filter(|object| text(object, "/kind") == "Node");
+    let of_nodes = nodes.flat_map(|node| answers(planner.node_questions(), node)).collect();
+    let inputs = inputs(planner.as_ref(), &known).in_surroundings(Surroundings { not_served, of_nodes });
     let drafts = planner.draft(&inputs).map_err(|error| format!("the plan could not be made: {error}"))?;
     choices.exclusions = exclusions(planner.as_ref(), &inputs).map_err(|error| error.to_string())?;
     let options = own.map(|own| json!({about.options_key: own}));
@@ -104,6 +108,8 @@ fn plan(flags: &RenderFlags) -> Result<(Plan, Vec<TargetRef>), String> {
         &choices,
         &recorded,
     )?;
+    let left_out = planner.left_out(&inputs).map_err(|error| error.to_string())?;
+    let plan = Plan { left_out, ..plan };
     let left = recorded.iter().filter(|object| is_written(profile, object)).map(TargetRef::of);
     let left = left.filter(|object| !plan.items.iter().any(|item| item.target.is_same_object(object))).collect();
     Ok((plan, left))
@@ -120,6 +126,15 @@ fn is_written(profile: &dyn Profile, object: &Value) -> bool {
         matches!(declared.access, Access::Create | Access::Write)
             && declared.name.is_some_and(|name| is(object, &read(name)))
     })
+}
+
+/// The kinds of the profile that none of the CRDs define.
+fn not_served(profile: &dyn Profile, crds: &[Value]) -> BTreeSet<Kind> {
+    let defined = |kind: &Kind| crds.iter().any(|crd| text(crd, "/metadata/name") == kind.crd_name());
+    // Kinds of Kubernetes itself have no CRD, nor has that of the CRDs.
+    let built_in = |kind: &Kind| !kind.group.contains('.') || kind.group.ends_with(".k8s.io");
+    let kinds = profile.kinds().iter().map(|declared| declared.kind);
+    kinds.filter(|kind| !built_in(kind) && !defined(kind)).collect()
 }
 
 /// What the profile reads, as far as it is `known`.

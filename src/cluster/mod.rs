@@ -19,6 +19,7 @@ pub use kinds::{Served, Subject};
 pub use preview::Previewed;
 pub use write::{ApplyMode, Precondition};
 
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 use kube::Client;
@@ -30,6 +31,8 @@ use kinds::KindCache;
 
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
+/// The same, of which one is looked at and forgotten after the other: a node's metadata is about 8 kB.
+const SMALL_PAGE: u32 = 50;
 
 /// The cluster that this process is connected to.
 pub struct Cluster {
@@ -94,17 +97,49 @@ impl Cluster {
         let mut found = Vec::new();
         let mut params = ListParams::default().limit(PAGE);
         params.field_selector = field_selector.map(str::to_owned);
-        loop {
-            let request = Request::new(kind.path(None));
-            let request = if metadata_only { request.list_metadata(&params) } else { request.list(&params) };
-            let mut answer = self.request(request).await?;
-            if let Some(Value::Array(items)) = answer.get_mut("items").map(Value::take) {
-                found.extend(items);
+        while let Some(items) = self.page(kind, &mut params, metadata_only).await? {
+            found.extend(items);
+        }
+        Ok(found)
+    }
+
+    /// Shows `see` the metadata of all objects of a kind, a page at a time, until it has seen enough.
+    ///
+    /// # Errors
+    ///
+    /// If the server did not answer.
+    pub async fn visit_metadata(
+        &self,
+        kind: &Served,
+        mut see: impl FnMut(&Value) -> ControlFlow<()>,
+    ) -> Result<(), ClusterError> {
+        let mut params = ListParams::default().limit(SMALL_PAGE);
+        while let Some(items) = self.page(kind, &mut params, true).await? {
+            if items.iter().try_for_each(&mut see).is_break() {
+                break;
             }
-            match answer.pointer("/metadata/continue").and_then(Value::as_str) {
-                Some(token) if !token.is_empty() => params.continue_token = Some(token.to_owned()),
-                Some(_) | None => return Ok(found),
-            }
+        }
+        Ok(())
+    }
+
+    /// The next page, and where the one after it begins; `None` after the last one.
+    async fn page(
+        &self,
+        kind: &Served,
+        params: &mut ListParams,
+        metadata_only: bool,
+    ) -> Result<Option<Vec<Value>>, ClusterError> {
+        if params.continue_token.as_deref() == Some("") {
+            return Ok(None);
+        }
+        let request = Request::new(kind.path(None));
+        let request = if metadata_only { request.list_metadata(params) } else { request.list(params) };
+        let mut answer = self.request(request).await?;
+        let next = answer.pointer("/metadata/continue").and_then(Value::as_str);
+        params.continue_token = Some(next.unwrap_or_default().to_owned());
+        match answer.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Ok(Some(items)),
+            _ => Ok(Some(Vec::new())),
         }
     }
 

@@ -156,7 +156,8 @@ pub(super) async fn world(
     look.nothing_passes(&items, memory)?;
     let basis = Basis { profile: config.to_owned(), options: wanted.options.clone(), inputs: drafted.inputs };
     let unused = wanted.choices.unused(&drafted.drafts);
-    Ok(World::Planned(Plan { unused, ..Plan::new(basis, items) }))
+    let left_out = drafted.left_out;
+    Ok(World::Planned(Plan { unused, left_out, ..Plan::new(basis, items) }))
 }
 
 /// Opens the watches that `config` will need, so that a replica which comes to lead has them. What can't be opened now is
@@ -241,11 +242,11 @@ impl Look<'_> {
         let same = before.filter(|before| !self.all && before.generation == self.wanted.generation);
         let used = same.map(|before| before.used.clone()).unwrap_or_default();
         let used = used.of(|read| !self.has_changed(read));
-        Ok(match self.engine.draft(planner, &served, used).await? {
-            Drafting::Drafted(engine::Wanted { mut drafts, inputs, exclusions, used }) => {
+        Ok(match self.engine.draft(planner, self.profile.kinds(), &served, used).await? {
+            Drafting::Drafted(engine::Wanted { mut drafts, inputs, exclusions, left_out, used }) => {
                 let generation = self.wanted.generation;
                 drafts.extend(prune::departed(self.status, &drafts, self.wanted.options.as_ref()));
-                Ok(Drafted { generation, drafts, inputs, exclusions, used })
+                Ok(Drafted { generation, drafts, inputs, exclusions, left_out, used })
             }
             Drafting::Missing(missing) => Err(World::Missing(missing)),
             Drafting::Invalid(problem) => Err(World::Invalid(problem)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use profile_sdk::{Draft, Remembered};
+use profile_sdk::{Draft, LeftOut, Remembered};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -84,6 +84,8 @@ pub(super) struct Drafted {
     pub(super) inputs: Vec<Input>,
     /// What administrators have excluded.
     pub(super) exclusions: Exclusions,
+    /// The parts of the profile of which nothing is wanted here.
+    pub(super) left_out: Vec<LeftOut>,
     /// What the profile used of the objects that it read.
     pub(super) used: Remembered,
 }

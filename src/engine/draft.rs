@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use profile_sdk::{DISABLED_RESOURCES, Draft, DraftError, Inputs, Kind, Planner, Read, Recorded, Remembered};
+use profile_sdk::{
+    DISABLED_RESOURCES, Declared, Draft, DraftError, Inputs, Kind, LeftOut, Planner, Read, Recorded, Remembered,
+    Surroundings,
+};
 use serde_json::Value;
 
 use super::{CONCURRENCY, Engine, EngineError};
@@ -32,6 +35,8 @@ pub struct Wanted {
     pub inputs: Vec<Input>,
     /// What administrators have excluded from it.
     pub exclusions: Exclusions,
+    /// The parts of which it wants nothing here.
+    pub left_out: Vec<LeftOut>,
     /// What it used of what it read.
     pub used: Remembered,
 }
@@ -54,7 +59,7 @@ impl Engine<'_> {
         Ok(served)
     }
 
-    /// Reads what `planner` asks for and is not `remembered`, as far as its kind is `served`, and lets it draft.
+    /// Reads what `planner` asks for and is not `remembered`, as far as its kind, one of `kinds`, is `served`, and lets it draft.
     ///
     /// # Errors
     ///
@@ -62,6 +67,7 @@ impl Engine<'_> {
     pub async fn draft(
         &self,
         planner: &dyn Planner,
+        kinds: &[Declared],
         served: &BTreeMap<Kind, Served>,
         remembered: Remembered,
     ) -> Result<Drafting, EngineError> {
@@ -92,17 +98,25 @@ impl Engine<'_> {
         if !missing.is_empty() {
             return Ok(Drafting::Missing(missing));
         }
-        let inputs = Inputs::remembering(objects, remembered);
-        let drafted = planner.draft(&inputs).and_then(|drafts| Ok((drafts, exclusions(planner, &inputs)?)));
+        let of_nodes = match remembered.of_nodes() {
+            Some(known) => known.clone(),
+            None => self.ask_nodes(planner.node_questions()).await?,
+        };
+        let not_served = kinds.iter().map(|declared| declared.kind).filter(|kind| !served.contains_key(kind)).collect();
+        let surroundings = Surroundings { not_served, of_nodes };
+        let inputs = Inputs::remembering(objects, remembered).in_surroundings(surroundings);
+        let drafted = planner
+            .draft(&inputs)
+            .and_then(|drafts| Ok((drafts, exclusions(planner, &inputs)?, planner.left_out(&inputs)?)));
         Ok(match drafted {
-            Ok((drafts, exclusions)) => {
+            Ok((drafts, exclusions, left_out)) => {
                 // Where nothing is overridden, the plan need not say so.
                 let says = |input: &Input| input.value.is_some() || !is_override(input);
                 let recorded = inputs.recorded().into_iter().map(input).filter(says).collect();
-                Drafting::Drafted(Wanted { drafts, inputs: recorded, exclusions, used: inputs.remember() })
+                Drafting::Drafted(Wanted { drafts, inputs: recorded, exclusions, left_out, used: inputs.remember() })
             }
             Err(DraftError::Forgotten) => {
-                return Box::pin(self.draft(planner, served, Remembered::default())).await;
+                return Box::pin(self.draft(planner, kinds, served, Remembered::default())).await;
             }
             Err(error) => Drafting::Invalid(format!("The plan could not be made: {error}.")),
         })

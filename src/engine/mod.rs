@@ -7,6 +7,7 @@
 mod draft;
 mod effects;
 mod item;
+mod nodes;
 mod order;
 mod remedy;
 mod write;
@@ -27,6 +28,7 @@ use crate::plan::{Basis, Plan, check};
 use crate::rollout::Rollouts;
 
 pub use draft::{Drafting, Wanted, exclusions};
+pub use nodes::answers;
 pub use write::{Outcome, write};
 
 /// Requests that one plan has under way at a time.

@@ -41,6 +41,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use profile_sdk::LeftOut;
+
 use crate::api::{Input, Operation, Severity, TargetRef};
 use item::PlanItem;
 
@@ -88,6 +90,8 @@ pub struct Plan {
     pub digest: String,
     /// What administrators have written that means nothing in it: a sentence for each.
     pub unused: Vec<String>,
+    /// The parts of the profile of which nothing is planned here.
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Plan {
@@ -100,7 +104,7 @@ impl Plan {
         let overriding = items.iter().flat_map(|item| &item.overriding).filter(|input| known.insert(read(input)));
         basis.inputs.extend(overriding.cloned().collect::<Vec<_>>());
         let digest = basis.digest(items.iter().map(|item| (item.name.as_str(), item.wave, item.hash.as_str())));
-        Self { basis, items, digest, unused: Vec::new() }
+        Self { basis, items, digest, unused: Vec::new(), left_out: Vec::new() }
     }
 
     /// The item of that name.

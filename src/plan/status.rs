@@ -16,7 +16,7 @@ use super::summary;
 use super::wire::{SUMMARY_LIMIT, cut_text, time};
 use super::{Plan, digest, message, size};
 use crate::api::{
-    Applied, HistoryEntry, Item, ItemState, Operation, Phase, PlannedSpec, TargetRef,
+    Applied, HistoryEntry, Item, ItemState, LeftOut, Operation, Phase, PlannedSpec, TargetRef,
     VirtPlatformConfigStatus as Status,
 };
 
@@ -32,6 +32,7 @@ const CONFLICT_LIMIT: usize = 200;
 const POOL_LIMIT: usize = 100;
 const FIELD_LIMIT: usize = 1000;
 const OVERRIDE_LIMIT: usize = 100;
+const LEFT_OUT_LIMIT: usize = 100;
 
 /// What became of an item that was written just now.
 #[derive(Debug, Clone, PartialEq)]
@@ -257,7 +258,12 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
             shown(fresh, before, same, now)
         })
         .collect();
+    status.left_out = plan.left_out.iter().take(LEFT_OUT_LIMIT).map(left_out).collect();
     status.summary = Some(summary::figures(plan));
+}
+
+fn left_out(part: &profile_sdk::LeftOut) -> LeftOut {
+    LeftOut { feature: part.feature.clone(), reason: cut_text(&part.reason, SUMMARY_LIMIT) }
 }
 
 /// An item as the status shows it.

@@ -7,8 +7,9 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 use virt_advisor::api::{
-    Action, Applied, Approval, ApprovedBy, Conflict, HistoryEntry, Input, InputBefore, Item, ItemState, Operation,
-    Phase, PlannedSpec, Severity, Summary, TargetRef, Truncated, VirtPlatformConfig, VirtPlatformConfigStatus,
+    Action, Applied, Approval, ApprovedBy, Conflict, HistoryEntry, Input, InputBefore, Item, ItemState, LeftOut,
+    Operation, Phase, PlannedSpec, Severity, Summary, TargetRef, Truncated, VirtPlatformConfig,
+    VirtPlatformConfigStatus,
 };
 
 use crate::fixture::{PROFILE, our_crd, root};
@@ -309,6 +310,7 @@ fn full_status() -> VirtPlatformConfigStatus {
             machines_to_reboot: 7,
             text: "t".into(),
         }),
+        left_out: vec![LeftOut { feature: "swap".into(), reason: "r".into() }],
         items: vec![Item {
             name: "item".into(),
             target_ref: target.clone(),

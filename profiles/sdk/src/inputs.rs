@@ -32,10 +32,30 @@ pub struct Recorded {
     pub value: Option<Value>,
 }
 
+/// Something that a profile wants to know of the nodes, answered yes if it is so of any of them. Only the answer is recorded, so that
+/// nodes may come and go without another plan.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeQuestion {
+    /// What it is called in the inputs of the plan, a word or two.
+    pub name: &'static str,
+    /// Whether it is so of the node with these labels.
+    pub is_so: fn(&BTreeMap<String, String>) -> bool,
+}
+
+/// What the cluster has beside the objects that a profile reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// Kinds of [`crate::Profile::kinds`] that are not served.
+    pub not_served: BTreeSet<Kind>,
+    /// The names of those [`crate::Planner::node_questions`] whose answer is yes.
+    pub of_nodes: BTreeSet<&'static str>,
+}
+
 /// The objects of [`crate::Planner::reads`], as the cluster returned them.
 #[derive(Debug, Default)]
 pub struct Inputs {
     objects: BTreeMap<Read, Option<Value>>,
+    surroundings: Surroundings,
     recorded: RefCell<BTreeMap<(ObjectRef, String), Option<Value>>>,
     used: RefCell<BTreeMap<(Read, String), Used>>,
     remembered: Remembered,
@@ -47,9 +67,16 @@ pub struct Remembered {
     references: BTreeMap<Read, ObjectRef>,
     present: BTreeSet<Read>,
     used: BTreeMap<(Read, String), Used>,
+    of_nodes: Option<BTreeSet<&'static str>>,
 }
 
 impl Remembered {
+    /// What was answered of the nodes, if they were asked.
+    #[must_use]
+    pub fn of_nodes(&self) -> Option<&BTreeSet<&'static str>> {
+        self.of_nodes.as_ref()
+    }
+
     /// Only what is known of objects of which `unchanged` says so.
     #[must_use]
     pub fn of(mut self, unchanged: impl Fn(&Read) -> bool) -> Self {
@@ -92,6 +119,28 @@ impl Inputs {
         Self { remembered, ..Self::new(objects) }
     }
 
+    /// The same, in these surroundings.
+    #[must_use]
+    pub fn in_surroundings(self, surroundings: Surroundings) -> Self {
+        Self { surroundings, ..self }
+    }
+
+    /// Whether the kind, one of [`crate::Profile::kinds`], is served.
+    #[must_use]
+    pub fn serves(&self, kind: &Kind) -> bool {
+        !self.surroundings.not_served.contains(kind)
+    }
+
+    /// Whether it is so of any node, recorded as used.
+    #[must_use]
+    pub fn of_nodes(&self, question: &NodeQuestion) -> bool {
+        let answer = self.surroundings.of_nodes.contains(question.name);
+        let all = ObjectRef { api_version: "v1".into(), kind: "Node".into(), namespace: None, name: "*".into() };
+        let place = (all, format!("/{}", question.name));
+        self.recorded.borrow_mut().insert(place, Some(Value::Bool(answer)));
+        answer
+    }
+
     /// What the profile has used, for the next time.
     #[must_use]
     pub fn remember(self) -> Remembered {
@@ -99,7 +148,7 @@ impl Inputs {
         let references = self.remembered.references.into_iter().chain(read).collect();
         let found = self.objects.iter().filter(|(_, object)| object.is_some()).map(|(read, _)| read.clone());
         let present = self.remembered.present.into_iter().chain(found).collect();
-        Remembered { references, present, used: self.used.into_inner() }
+        Remembered { references, present, used: self.used.into_inner(), of_nodes: Some(self.surroundings.of_nodes) }
     }
 
     /// The value at the RFC 6901 pointer `path`, recorded as used. `None` if the object or the value is absent.

@@ -13,7 +13,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
 pub use draft::{Body, Draft, DraftError, Impact};
-pub use inputs::{Inputs, Read, Recorded, Remembered};
+pub use inputs::{Inputs, NodeQuestion, Read, Recorded, Remembered, Surroundings};
 pub use kind::{Access, Declared, Kind, ObjectRef, Prerequisite, is_powerful};
 pub use template::render;
 
@@ -63,6 +63,12 @@ pub trait Planner: Send + Sync {
     /// The objects whose values [`Planner::draft`] depends on. They are fetched together, before it runs.
     fn reads(&self) -> Vec<Read>;
 
+    /// What [`Planner::draft`] depends on of the nodes. All nodes are listed, in pages and without their status, when everything is read
+    /// again: with another spec, and every six hours.
+    fn node_questions(&self) -> &'static [NodeQuestion] {
+        &[]
+    }
+
     /// The object, among [`Planner::reads`], whose annotation [`DISABLED_RESOURCES`] lists what administrators have excluded. The engine
     /// keeps to it.
     fn exclusions(&self) -> Option<Read> {
@@ -76,6 +82,24 @@ pub trait Planner: Send + Sync {
     /// [`DraftError`] if an input is not what its kind promises. An object that this cluster can't have is no error but
     /// a [`Body::Blocked`] draft.
     fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError>;
+
+    /// The parts of the profile of which nothing is drafted from these inputs, in a fixed order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Planner::draft`].
+    fn left_out(&self, _inputs: &Inputs) -> Result<Vec<LeftOut>, DraftError> {
+        Ok(Vec::new())
+    }
+}
+
+/// A part of a profile of which nothing is planned on this cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The feature.
+    pub feature: String,
+    /// Why, and what to do for it, in one sentence without a full stop.
+    pub reason: String,
 }
 
 /// The annotation that lists objects to be left alone, a YAML list of `{kind, name, namespace}` with `*` and `?` in names.

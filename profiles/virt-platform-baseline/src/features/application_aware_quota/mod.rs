@@ -1,0 +1,33 @@
+//! Quotas that count what virtual machines see.
+
+use profile_sdk::DraftError;
+use serde_json::{Value, json};
+
+use crate::feature::{AskedBy, Brings, Feature, Maturity};
+use crate::situation::{Situation, hyper_converged};
+
+pub(crate) static FEATURE: Feature = Feature {
+    name: "applicationAwareQuota",
+    does: "brings quotas that count what virtual machines see",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Nothing,
+    conditions: &[],
+    needs: &[],
+    brings: Brings::HyperConverged(fields),
+};
+
+/// The field has been in three places: a gate up to release 1.14, a field of spec in v1beta1 after it, and a field of its configuration in v1.
+fn fields(situation: &Situation<'_>) -> Result<Value, DraftError> {
+    if situation.is_v1 {
+        return Ok(json!({"deployment": {"applicationAwareConfig": {"enable": true}}}));
+    }
+    // Both have a default, so the one that is there is the one that this release knows.
+    let is_there = |value: Option<&Value>| Some(json!(value.is_some()));
+    let gate =
+        situation.inputs.derive(&hyper_converged(), "/spec/featureGates/enableApplicationAwareQuota", is_there)?;
+    let field = situation.inputs.derive(&hyper_converged(), "/spec/enableApplicationAwareQuota", is_there)?;
+    Ok(match (gate == Some(json!(true)), field == Some(json!(true))) {
+        (true, false) => json!({"featureGates": {"enableApplicationAwareQuota": true}}),
+        _ => json!({"enableApplicationAwareQuota": true}),
+    })
+}

@@ -1,0 +1,24 @@
+//! CPUs of their own for virtual machines that ask for them.
+
+use serde_json::json;
+
+use crate::feature::{AskedBy, Brings, Feature, Maturity};
+
+/// Whole cores only, so that no two virtual machines share one. Two CPUs stay with the system: without a reserve a kubelet with
+/// this policy does not start.
+pub(crate) static FEATURE: Feature = Feature {
+    name: "cpuManager",
+    does: "gives virtual machines that ask for dedicated CPUs whole cores, and keeps CPUs 0 and 1 for the system",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::FeatureGate("CPUManager"),
+    conditions: &[],
+    needs: &[],
+    brings: Brings::Kubelet(|| {
+        json!({"kubeletConfig": {
+            "cpuManagerPolicy": "static",
+            "cpuManagerPolicyOptions": {"full-pcpus-only": "true"},
+            "cpuManagerReconcilePeriod": "5s",
+            "reservedSystemCPUs": "0-1",
+        }})
+    }),
+};

@@ -1,0 +1,35 @@
+//! A machine that shuts down asks its virtual machines to shut down first.
+
+use crate::feature::{AskedBy, Brings, Feature, MachineConfigs, Maturity};
+use crate::machines::{File, Payload, Unit};
+
+pub(crate) static FEATURE: Feature = Feature {
+    name: "drainShutdownInhibitor",
+    does: "has a machine that shuts down ask its virtual machines to shut down first",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Annotation("enable-vm-drain-shutdown-inhibitor"),
+    conditions: &[],
+    needs: &[],
+    brings: Brings::Machines(MachineConfigs {
+        name: |role| format!("99-{role}-vm-drain-shutdown-inhibitor"),
+        payload: |_| payload(),
+    }),
+};
+
+fn payload() -> Payload {
+    Payload {
+        files: vec![
+            File::text("/etc/systemd/logind.conf.d/10-inhibit-delay.conf", include_str!("files/10-inhibit-delay.conf")),
+            File::program(
+                "/usr/local/bin/vm-drain-shutdown-inhibitor.py",
+                include_str!("files/vm-drain-shutdown-inhibitor.py"),
+            ),
+            File::program("/usr/local/bin/vm-drain-shut-down-vms.py", include_str!("files/vm-drain-shut-down-vms.py")),
+        ],
+        units: vec![Unit::service(
+            "vm-drain-shutdown-inhibitor.service",
+            include_str!("files/vm-drain-shutdown-inhibitor.service"),
+        )],
+        ..Payload::default()
+    }
+}

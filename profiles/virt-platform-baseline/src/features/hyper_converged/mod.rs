@@ -1,0 +1,22 @@
+//! Settings of HyperConverged that keep virtual machines from being lost.
+
+use profile_sdk::DraftError;
+use serde_json::{Value, json};
+
+use crate::feature::{AskedBy, Brings, Feature, Maturity};
+use crate::situation::Situation;
+
+pub(crate) static FEATURE: Feature = Feature {
+    name: "hyperConverged",
+    does: "keeps HyperConverged from being taken away while there are virtual machines",
+    maturity: Maturity::GeneralAvailability,
+    asked_by: AskedBy::Nothing,
+    conditions: &[],
+    needs: &[],
+    brings: Brings::HyperConverged(fields),
+};
+
+fn fields(situation: &Situation<'_>) -> Result<Value, DraftError> {
+    let fields = json!({"uninstallStrategy": "BlockUninstallIfWorkloadsExist"});
+    Ok(if situation.is_v1 { json!({"deployment": fields}) } else { fields })
+}

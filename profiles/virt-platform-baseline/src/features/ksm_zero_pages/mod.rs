@@ -1,0 +1,29 @@
+//! The kernel keeps one copy of all pages of zeros.
+
+use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Maturity};
+use crate::machines::{File, Payload, Unit};
+
+/// KubeVirt's own samepage merging merges all equal pages: whoever has set it wants something else.
+pub(crate) static FEATURE: Feature = Feature {
+    name: "ksmZeroPages",
+    does: "has the kernel keep one copy of all pages of zeros, and merge no others",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Annotation("enable-ksm-zero-only"),
+    conditions: &[Condition::Unconfigured {
+        v1: "/spec/virtualization/ksmConfiguration",
+        v1beta1: "/spec/ksmConfiguration",
+    }],
+    needs: &[],
+    brings: Brings::Machines(MachineConfigs {
+        name: |role| format!("99-{role}-ksm-zero-only"),
+        payload: |_| payload(),
+    }),
+};
+
+fn payload() -> Payload {
+    Payload {
+        files: vec![File::program("/usr/local/bin/kubevirt-ksm-tune.py", include_str!("files/kubevirt-ksm-tune.py"))],
+        units: vec![Unit::service("kubevirt-ksm-tune.service", include_str!("files/kubevirt-ksm-tune.service"))],
+        ..Payload::default()
+    }
+}

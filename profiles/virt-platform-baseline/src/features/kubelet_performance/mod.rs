@@ -1,0 +1,18 @@
+//! Kubelets that carry more pods, and reserve memory for the system by the size of the machine.
+
+use serde_json::json;
+
+use crate::feature::{AskedBy, Brings, Feature, Maturity};
+
+/// With `autoSizingReserved` the reserve grows with the machine: it is a field of spec, beside the settings of the kubelet, not one of them.
+pub(crate) static FEATURE: Feature = Feature {
+    name: "kubeletPerformance",
+    does: "lets kubelets carry 500 pods and report all images, and reserves memory for the system by the size of the machine",
+    maturity: Maturity::TechnologyPreview,
+    asked_by: AskedBy::Annotation("enable-kubelet-performance-settings"),
+    conditions: &[],
+    needs: &[],
+    brings: Brings::Kubelet(
+        || json!({"autoSizingReserved": true, "kubeletConfig": {"maxPods": 500, "nodeStatusMaxImages": -1}}),
+    ),
+};

@@ -1,0 +1,25 @@
+//! MetalLB, for services of type LoadBalancer.
+
+use serde_json::json;
+
+use crate::METAL_LB;
+use crate::feature::{AskedBy, Brings, Feature, Maturity};
+
+pub(crate) static FEATURE: Feature = Feature {
+    name: "metalLb",
+    does: "starts MetalLB, for services of type LoadBalancer; which addresses it gives is up to its administrator",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Annotation("enable-metallb"),
+    conditions: &[],
+    needs: &[],
+    brings: Brings::Object {
+        kind: METAL_LB,
+        object: || {
+            json!({
+                "apiVersion": "metallb.io/v1beta1",
+                "kind": "MetalLB",
+                "metadata": {"name": "metallb", "namespace": "metallb-system"},
+            })
+        },
+    },
+};

@@ -1,0 +1,22 @@
+//! PCI devices for virtual machines: the kernel maps their memory.
+
+use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Maturity};
+use crate::machines::Payload;
+use crate::situation::PCI_DEVICES;
+
+/// Kernels for AMD map by default; for Intel they must be told. With `iommu=pt` the devices of the machine itself are not slowed down.
+pub(crate) static FEATURE: Feature = Feature {
+    name: "pciPassthrough",
+    does: "lets virtual machines have PCI devices of their machine",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Annotation("enable-pci-passthrough"),
+    conditions: &[Condition::OfNodes(&PCI_DEVICES, "PCI devices for virtual machines")],
+    needs: &[],
+    brings: Brings::Machines(MachineConfigs {
+        name: |role| match role {
+            "worker" => "50-virt-pci-passthrough".to_owned(),
+            role => format!("50-{role}-virt-pci-passthrough"),
+        },
+        payload: |_| Payload { kernel_arguments: vec!["intel_iommu=on", "iommu=pt"], ..Payload::default() },
+    }),
+};

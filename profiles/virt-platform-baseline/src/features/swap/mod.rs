@@ -1,0 +1,50 @@
+//! Swap for virtual machines.
+
+use crate::feature::{AskedBy, Brings, Feature, MachineConfigs, Maturity};
+use crate::machines::{File, Payload, Unit};
+
+/// A machine without the partition and the file goes on without swap.
+pub(crate) static FEATURE: Feature = Feature {
+    name: "swap",
+    does: "lets virtual machines use the partition labelled OCPSWAP, or the file /var/tmp/ocpswap.file, as swap, and keeps the system ahead of them",
+    maturity: Maturity::GeneralAvailability,
+    asked_by: AskedBy::Nothing,
+    conditions: &[],
+    needs: &[],
+    brings: Brings::Machines(MachineConfigs { name: |role| format!("90-{role}-swap-online"), payload: |_| payload() }),
+};
+
+fn payload() -> Payload {
+    Payload {
+        kernel_arguments: Vec::new(),
+        files: vec![
+            File::text("/etc/openshift/kubelet.conf.d/90-swap.conf", include_str!("files/90-swap.conf")),
+            File::program("/usr/local/bin/kubevirt-swap-on.py", include_str!("files/kubevirt-swap-on.py")),
+            File::program(
+                "/usr/local/bin/kubevirt-tune-watermarks.py",
+                include_str!("files/kubevirt-tune-watermarks.py"),
+            ),
+            File::program(
+                "/usr/local/bin/kubevirt-io-latency-setup.py",
+                include_str!("files/kubevirt-io-latency-setup.py"),
+            ),
+        ],
+        units: vec![
+            Unit::service("swap-disk-enable.service", include_str!("files/swap-disk-enable.service")),
+            Unit::service("swap-file-enable.service", include_str!("files/swap-file-enable.service")),
+            Unit::service("kubevirt-tune-watermarks.service", include_str!("files/kubevirt-tune-watermarks.service")),
+            Unit::service("kubevirt-io-latency-setup.service", include_str!("files/kubevirt-io-latency-setup.service")),
+            Unit::service(
+                "remove-swap-for-burstable-hook.service",
+                include_str!("files/remove-swap-for-burstable-hook.service"),
+            ),
+            Unit::service("remove-oci-hook-swap.service", include_str!("files/remove-oci-hook-swap.service")),
+            Unit::drop_in("system.slice", "10-kubevirt-protect.conf", include_str!("files/10-kubevirt-protect.conf")),
+            Unit::drop_in(
+                "kubepods.slice",
+                "10-kubevirt-io-priority.conf",
+                include_str!("files/10-kubevirt-io-priority.conf"),
+            ),
+        ],
+    }
+}

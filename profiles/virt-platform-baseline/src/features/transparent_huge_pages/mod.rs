@@ -1,0 +1,22 @@
+//! Huge pages for programs that ask for them.
+
+use crate::feature::{AskedBy, Brings, Feature, MachineConfigs, Maturity};
+use crate::machines::{File, Payload, Unit};
+
+pub(crate) static FEATURE: Feature = Feature {
+    name: "transparentHugePages",
+    does: "gives huge pages to programs that ask for them, as virtual machines do, and collects them faster",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Annotation("enable-thp-tuning"),
+    conditions: &[],
+    needs: &[],
+    brings: Brings::Machines(MachineConfigs { name: |role| format!("99-{role}-thp-tuning"), payload: |_| payload() }),
+};
+
+fn payload() -> Payload {
+    Payload {
+        files: vec![File::program("/usr/local/bin/kubevirt-thp-tune.py", include_str!("files/kubevirt-thp-tune.py"))],
+        units: vec![Unit::service("kubevirt-thp-tune.service", include_str!("files/kubevirt-thp-tune.service"))],
+        ..Payload::default()
+    }
+}

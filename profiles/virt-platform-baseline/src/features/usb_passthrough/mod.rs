@@ -1,0 +1,31 @@
+//! USB devices that virtual machines may have.
+
+use profile_sdk::DraftError;
+use serde_json::{Value, json};
+
+use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity};
+use crate::situation::{Situation, USB_DEVICES};
+
+pub(crate) static FEATURE: Feature = Feature {
+    name: "usbPassthrough",
+    does: "lets virtual machines have the USB devices of usbDevices",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Nothing,
+    conditions: &[
+        Condition::Given { option: "usbDevices", is_given: |options| !options.usb_devices.is_empty() },
+        Condition::OfNodes(&USB_DEVICES, "USB devices"),
+    ],
+    needs: &[],
+    brings: Brings::HyperConverged(fields),
+};
+
+fn fields(situation: &Situation<'_>) -> Result<Value, DraftError> {
+    let devices = situation.options.usb_devices.iter().map(|device| {
+        json!({
+            "resourceName": device.resource_name,
+            "selectors": [{"vendor": device.vendor, "product": device.product}],
+        })
+    });
+    let fields = json!({"permittedHostDevices": {"usbHostDevices": devices.collect::<Vec<_>>()}});
+    Ok(if situation.is_v1 { json!({"virtualization": fields}) } else { fields })
+}

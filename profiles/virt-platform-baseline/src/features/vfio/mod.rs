@@ -1,0 +1,25 @@
+//! The driver through which virtual machines get PCI devices.
+
+use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Maturity};
+use crate::machines::{File, Payload};
+use crate::options::PlatformBaseline;
+use crate::situation::IOMMU;
+
+pub(crate) static FEATURE: Feature = Feature {
+    name: "vfio",
+    does: "loads the driver through which virtual machines get PCI devices, and binds those of vfioDevices to it",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Nothing,
+    conditions: &[Condition::OfNodes(&IOMMU, "an IOMMU that is switched on")],
+    needs: &["pciPassthrough"],
+    brings: Brings::Machines(MachineConfigs { name: |role| format!("50-{role}-virt-vfio"), payload }),
+};
+
+fn payload(options: &PlatformBaseline) -> Payload {
+    let mut files = vec![File::text("/etc/modules-load.d/virt-vfio.conf", "vfio-pci\n")];
+    if !options.vfio_devices.is_empty() {
+        let options = format!("options vfio-pci ids={}\n", options.vfio_devices.join(","));
+        files.push(File::text("/etc/modprobe.d/virt-vfio.conf", options));
+    }
+    Payload { files, ..Payload::default() }
+}

@@ -1,0 +1,301 @@
+//! virt-platform-baseline: what a cluster for virtual machines needs beneath them, as one plan.
+//!
+//! A table of features ([`features`]), each with what decides about it and what it brings ([`feature`]). All that HyperConverged is told is one
+//! item, in the first wave; all that machines get is in the second one, with one KubeletConfig for each pool, so that machines
+//! reboot once.
+
+mod feature;
+mod features;
+mod machines;
+mod options;
+mod situation;
+mod table;
+
+use profile_sdk::{
+    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, LeftOut, NodeQuestion, OptionsError,
+    Planner, Prerequisite, Profile, Read, parse_options,
+};
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use feature::{Brings, Feature, Standing};
+use features::FEATURES;
+use options::PlatformBaseline;
+use situation::{QUESTIONS, Situation, hyper_converged, scheduler};
+pub use table::page;
+
+/// The profile, for the registry.
+pub const PROFILE: &dyn Profile = &VirtPlatformBaseline;
+
+static ABOUT: About = About {
+    name: "virt-platform-baseline",
+    options_key: "platformBaseline",
+    description: "Sets up what a cluster for virtual machines needs beneath them: swap, kubelets, devices, remediation, and more by choice",
+    category: "platform",
+    impact_summary: "Machines that carry virtual machines reboot one by one, once for all features; by default they get swap where a partition or file for it is there",
+    impact: Impact::High,
+    advertised: false,
+};
+
+pub(crate) const MACHINE_CONFIG: Kind = Kind {
+    group: "machineconfiguration.openshift.io",
+    versions: &["v1"],
+    kind: "MachineConfig",
+    plural: "machineconfigs",
+};
+pub(crate) const KUBELET_CONFIG: Kind = Kind {
+    group: "machineconfiguration.openshift.io",
+    versions: &["v1"],
+    kind: "KubeletConfig",
+    plural: "kubeletconfigs",
+};
+/// v1 groups the fields of v1beta1 differently; the one that is served is written.
+pub(crate) const HYPER_CONVERGED: Kind =
+    Kind { group: "hco.kubevirt.io", versions: &["v1", "v1beta1"], kind: "HyperConverged", plural: "hyperconvergeds" };
+pub(crate) const SCHEDULER: Kind =
+    Kind { group: "config.openshift.io", versions: &["v1"], kind: "Scheduler", plural: "schedulers" };
+pub(crate) const NODE_HEALTH_CHECK: Kind = Kind {
+    group: "remediation.medik8s.io",
+    versions: &["v1alpha1"],
+    kind: "NodeHealthCheck",
+    plural: "nodehealthchecks",
+};
+pub(crate) const FORKLIFT_CONTROLLER: Kind = Kind {
+    group: "forklift.konveyor.io",
+    versions: &["v1beta1"],
+    kind: "ForkliftController",
+    plural: "forkliftcontrollers",
+};
+pub(crate) const METAL_LB: Kind =
+    Kind { group: "metallb.io", versions: &["v1beta1"], kind: "MetalLB", plural: "metallbs" };
+
+pub(crate) const HYPER_CONVERGED_NAMESPACE: &str = "openshift-cnv";
+pub(crate) const HYPER_CONVERGED_NAME: &str = "kubevirt-hyperconverged";
+
+const fn machine_config(name: &'static str) -> Declared {
+    Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some(name), namespace: None }
+}
+
+const fn kubelet_config(name: &'static str) -> Declared {
+    Declared { kind: KUBELET_CONFIG, access: Access::Write, name: Some(name), namespace: None }
+}
+
+static KINDS: &[Declared] = &[
+    Declared { kind: HYPER_CONVERGED, access: Access::Update, name: Some(HYPER_CONVERGED_NAME), namespace: None },
+    Declared { kind: SCHEDULER, access: Access::Read, name: Some("cluster"), namespace: None },
+    machine_config("90-worker-swap-online"),
+    machine_config("50-virt-pci-passthrough"),
+    machine_config("50-worker-virt-vfio"),
+    machine_config("99-worker-ksm-zero-only"),
+    machine_config("99-worker-thp-tuning"),
+    machine_config("99-worker-vm-drain-shutdown-inhibitor"),
+    machine_config("90-master-swap-online"),
+    machine_config("50-master-virt-pci-passthrough"),
+    machine_config("50-master-virt-vfio"),
+    machine_config("99-master-ksm-zero-only"),
+    machine_config("99-master-thp-tuning"),
+    machine_config("99-master-vm-drain-shutdown-inhibitor"),
+    kubelet_config("virt-perf-settings"),
+    kubelet_config("virt-perf-settings-master"),
+    Declared { kind: NODE_HEALTH_CHECK, access: Access::Write, name: Some("far"), namespace: None },
+    Declared { kind: FORKLIFT_CONTROLLER, access: Access::Write, name: Some("forklift-controller"), namespace: None },
+    Declared { kind: METAL_LB, access: Access::Write, name: Some("metallb"), namespace: None },
+];
+
+struct VirtPlatformBaseline;
+
+impl Profile for VirtPlatformBaseline {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn options_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<PlatformBaseline>()
+    }
+
+    fn kinds(&self) -> &'static [Declared] {
+        KINDS
+    }
+
+    fn configure(&self, options: Option<&Value>) -> Result<Box<dyn Planner>, OptionsError> {
+        let options = parse_options::<PlatformBaseline>(ABOUT.options_key, options)?;
+        match options.problem() {
+            Some(problem) => Err(OptionsError { key: ABOUT.options_key, problem }),
+            None => Ok(Box::new(options)),
+        }
+    }
+}
+
+impl Planner for PlatformBaseline {
+    fn prerequisites(&self) -> Vec<Prerequisite> {
+        vec![Prerequisite {
+            kind: HYPER_CONVERGED,
+            object: Some((Some(HYPER_CONVERGED_NAMESPACE.to_owned()), HYPER_CONVERGED_NAME.to_owned())),
+            hint: "install OpenShift Virtualization and create its HyperConverged object",
+        }]
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![hyper_converged(), scheduler()]
+    }
+
+    fn node_questions(&self) -> &'static [NodeQuestion] {
+        &QUESTIONS
+    }
+
+    fn exclusions(&self) -> Option<Read> {
+        Some(hyper_converged())
+    }
+
+    fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
+        let situation = Situation::new(self, inputs)?;
+        let mut planned = Vec::new();
+        for feature in FEATURES {
+            if let Standing::On(notes) = feature.standing(&situation)? {
+                planned.push((feature, notes));
+            }
+        }
+        let mut drafts = Vec::new();
+        drafts.extend(told_to_hyper_converged(&situation, &planned)?);
+        if planned.iter().any(|(feature, _)| is_of_machines(feature)) {
+            for role in situation.roles()? {
+                drafts.extend(kubelets(role, &planned));
+                for (feature, notes) in &planned {
+                    drafts.extend(machines(self, role, feature, notes)?);
+                }
+            }
+        }
+        drafts.extend(planned.iter().filter_map(|(feature, notes)| object(feature, notes)));
+        Ok(drafts)
+    }
+
+    fn left_out(&self, inputs: &Inputs) -> Result<Vec<LeftOut>, DraftError> {
+        let situation = Situation::new(self, inputs)?;
+        let mut left_out = Vec::new();
+        for feature in FEATURES {
+            if let Standing::Off(reason) = feature.standing(&situation)? {
+                left_out.push(LeftOut { feature: feature.name.to_owned(), reason });
+            }
+        }
+        Ok(left_out)
+    }
+}
+
+/// A feature that is planned, and what the reviewer should know of that.
+type Planned = (&'static Feature, Vec<String>);
+
+/// What machines get is written together, after HyperConverged has been told its part.
+const WAVE_OF_MACHINES: u32 = 1;
+
+fn is_of_machines(feature: &Feature) -> bool {
+    matches!(feature.brings, Brings::Kubelet(_) | Brings::Machines(_))
+}
+
+/// The HyperConverged object with the fields of all features that have some.
+fn told_to_hyper_converged(situation: &Situation<'_>, planned: &[Planned]) -> Result<Option<Draft>, DraftError> {
+    let mut spec = json!({});
+    let (mut reasons, mut all_notes) = (Vec::new(), Vec::new());
+    for (feature, notes) in planned {
+        if let Brings::HyperConverged(fields) = &feature.brings {
+            merge(&mut spec, fields(situation)?);
+            reasons.push(feature.does);
+            all_notes.extend(notes.iter().cloned());
+        }
+    }
+    if reasons.is_empty() {
+        return Ok(None);
+    }
+    let version = if situation.is_v1 { "v1" } else { "v1beta1" };
+    let object = json!({
+        "apiVersion": format!("hco.kubevirt.io/{version}"),
+        "kind": "HyperConverged",
+        "metadata": {"name": HYPER_CONVERGED_NAME, "namespace": HYPER_CONVERGED_NAMESPACE},
+        "spec": spec,
+    });
+    let draft = Draft::new("hyper-converged", Body::Ensure(object), reasons.join("; "));
+    Ok(Some(Draft { impact: Impact::Medium, notes: all_notes, ..draft }))
+}
+
+/// The only KubeletConfig for the machines of `role`: of two for one pool the machine config controllers take one.
+fn kubelets(role: &str, planned: &[Planned]) -> Option<Draft> {
+    let mut spec = json!({
+        "machineConfigPoolSelector": {"matchLabels": {format!("pools.operator.machineconfiguration.openshift.io/{role}"): ""}},
+    });
+    let (mut reasons, mut all_notes, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for (feature, notes) in planned {
+        if let Brings::Kubelet(fields) = &feature.brings {
+            merge(&mut spec, fields());
+            reasons.push(feature.does);
+            names.push(feature.name);
+            all_notes.extend(notes.iter().cloned());
+        }
+    }
+    let missing =
+        planned.iter().filter(|(feature, _)| names.contains(&feature.name)).flat_map(|(feature, _)| feature.needs);
+    let missing: Vec<_> = missing.filter(|needed| !names.contains(needed)).collect();
+    all_notes.extend(missing.iter().map(|needed| format!("part of it has no effect without the feature {needed}")));
+    if reasons.is_empty() {
+        return None;
+    }
+    let name = if role == "worker" { "virt-perf-settings".to_owned() } else { format!("virt-perf-settings-{role}") };
+    let object = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "KubeletConfig",
+        "metadata": {"name": name},
+        "spec": spec,
+    });
+    let draft = Draft::new(format!("kubelet-{role}"), Body::Ensure(object), reasons.join("; "));
+    Some(Draft { wave: WAVE_OF_MACHINES, notes: all_notes, ..draft })
+}
+
+/// The MachineConfig of `feature` for the machines of `role`.
+fn machines(
+    options: &PlatformBaseline,
+    role: &str,
+    feature: &Feature,
+    notes: &[String],
+) -> Result<Option<Draft>, DraftError> {
+    let Brings::Machines(configs) = &feature.brings else { return Ok(None) };
+    let object = machines::machine_config(&(configs.name)(role), role, &(configs.payload)(options))?;
+    let draft = Draft::new(format!("{}-{role}", kebab(feature.name)), Body::Ensure(object), feature.does);
+    Ok(Some(Draft { wave: WAVE_OF_MACHINES, notes: notes.to_vec(), ..of(feature, draft) }))
+}
+
+/// The object of another operator that `feature` brings.
+fn object(feature: &Feature, notes: &[String]) -> Option<Draft> {
+    let Brings::Object { object, .. } = &feature.brings else { return None };
+    let draft = Draft::new(kebab(feature.name), Body::Ensure(object()), feature.does);
+    Some(Draft { impact: Impact::Medium, notes: notes.to_vec(), ..of(feature, draft) })
+}
+
+fn of(feature: &Feature, draft: Draft) -> Draft {
+    let needs = feature.needs.iter().map(|&needed| needed.to_owned()).collect();
+    Draft { feature: Some(feature.name.to_owned()), needs, ..draft }
+}
+
+/// `camelCase` as `camel-case`.
+fn kebab(name: &str) -> String {
+    let mut kebab = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            kebab.push('-');
+        }
+        kebab.push(letter.to_ascii_lowercase());
+    }
+    kebab
+}
+
+/// Adds `more` to `fields`, maps inside of maps. No two features have a field in common.
+fn merge(fields: &mut Value, more: Value) {
+    match (fields, more) {
+        (Value::Object(fields), Value::Object(more)) => {
+            for (name, value) in more {
+                merge(fields.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (fields, more) => *fields = more,
+    }
+}
+
+#[cfg(test)]
+mod tests;

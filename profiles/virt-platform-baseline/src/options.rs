@@ -1,0 +1,140 @@
+//! The options of the profile, `spec.options.platformBaseline`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::feature::Feature;
+
+/// Options of the profile virt-platform-baseline.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlatformBaseline {
+    /// Features that are switched on or off. Of one that is left out, its maturity, the cluster, and the annotations of HyperConverged
+    /// decide.
+    #[serde(default)]
+    pub(crate) features: Features,
+    /// USB devices that virtual machines may have, for the feature usbPassthrough.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["resourceName"]))]
+    pub(crate) usb_devices: Vec<UsbDevice>,
+    /// PCI devices that are kept from the drivers of the machines, as vendor:device in hexadecimal, for the feature vfio. Whatever the
+    /// machines themselves use of them stops working there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(regex(pattern = "^[0-9a-f]{4}:[0-9a-f]{4}$")), extend("x-kubernetes-list-type" = "set"))]
+    pub(crate) vfio_devices: Vec<String>,
+}
+
+impl PlatformBaseline {
+    /// What the schema can't say: it is not consulted for files, and not where an older one is installed.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let is_id = |id: &str| {
+            let parts: Vec<_> = id.split(':').collect();
+            let hexadecimal =
+                |part: &&str| part.len() == 4 && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+            parts.len() == 2 && parts.iter().all(hexadecimal)
+        };
+        let wrong = self.vfio_devices.iter().find(|id| !is_id(id));
+        wrong.map(|id| {
+            format!("vfioDevices has {id:?}, which is no vendor:device in lower-case hexadecimal, as 10de:1eb8")
+        })
+    }
+}
+
+/// Whether a feature is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) enum Choice {
+    /// It is planned, also where the machines do not look as if they could use it.
+    Enabled,
+    /// It is not planned; what it has brought is taken back by a reviewed plan.
+    Disabled,
+}
+
+/// The features.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Features {
+    /// Settings of HyperConverged that keep virtual machines from being lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hyper_converged: Option<Choice>,
+    /// Swap for virtual machines, on the partition labelled OCPSWAP or the file /var/tmp/ocpswap.file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    swap: Option<Choice>,
+    /// Kubelets that carry more pods, and reserve memory for the system by the size of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kubelet_performance: Option<Choice>,
+    /// CPUs of their own for virtual machines that ask for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cpu_manager: Option<Choice>,
+    /// CPUs and devices from one NUMA node, where it can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    numa: Option<Choice>,
+    /// PCI devices for virtual machines: the kernel maps their memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pci_passthrough: Option<Choice>,
+    /// The driver through which virtual machines get PCI devices, bound to those of vfioDevices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vfio: Option<Choice>,
+    /// USB devices for virtual machines: those of usbDevices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usb_passthrough: Option<Choice>,
+    /// Quotas that count what virtual machines see, and not what their pods need besides (application-aware quota).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    application_aware_quota: Option<Choice>,
+    /// Machines that fail are fenced, and their virtual machines start elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    node_health_check: Option<Choice>,
+    /// The migration toolkit for virtualization.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    migration_toolkit: Option<Choice>,
+    /// MetalLB, for services of type LoadBalancer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    metal_lb: Option<Choice>,
+    /// The kernel keeps one copy of all pages of zeros.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ksm_zero_pages: Option<Choice>,
+    /// Huge pages for programs that ask for them, collected faster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    transparent_huge_pages: Option<Choice>,
+    /// A machine that shuts down asks its virtual machines to shut down first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    drain_shutdown_inhibitor: Option<Choice>,
+}
+
+impl Features {
+    /// What is said of `feature`.
+    pub(crate) fn choice(&self, feature: &Feature) -> Option<Choice> {
+        match feature.name {
+            "hyperConverged" => self.hyper_converged,
+            "swap" => self.swap,
+            "kubeletPerformance" => self.kubelet_performance,
+            "cpuManager" => self.cpu_manager,
+            "numa" => self.numa,
+            "pciPassthrough" => self.pci_passthrough,
+            "vfio" => self.vfio,
+            "usbPassthrough" => self.usb_passthrough,
+            "applicationAwareQuota" => self.application_aware_quota,
+            "nodeHealthCheck" => self.node_health_check,
+            "migrationToolkit" => self.migration_toolkit,
+            "metalLb" => self.metal_lb,
+            "ksmZeroPages" => self.ksm_zero_pages,
+            "transparentHugePages" => self.transparent_huge_pages,
+            "drainShutdownInhibitor" => self.drain_shutdown_inhibitor,
+            _ => None,
+        }
+    }
+}
+
+/// A USB device that virtual machines may have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UsbDevice {
+    /// The name by which virtual machines ask for it, as kubevirt.io/storage.
+    #[schemars(length(min = 1, max = 253))]
+    pub(crate) resource_name: String,
+    /// The vendor, four hexadecimal digits.
+    #[schemars(regex(pattern = "^[0-9a-fA-F]{4}$"))]
+    pub(crate) vendor: String,
+    /// The product, four hexadecimal digits.
+    #[schemars(regex(pattern = "^[0-9a-fA-F]{4}$"))]
+    pub(crate) product: String,
+}

@@ -1,0 +1,116 @@
+//! What decides about features: the options, what HyperConverged says, the roles and labels of the nodes.
+
+use std::collections::BTreeMap;
+
+use profile_sdk::{DraftError, Inputs, NodeQuestion, Read};
+use serde_json::{Value, json};
+
+use crate::feature::AskedBy;
+use crate::options::PlatformBaseline;
+use crate::{HYPER_CONVERGED, HYPER_CONVERGED_NAME, HYPER_CONVERGED_NAMESPACE, SCHEDULER};
+
+/// The situation in which the profile drafts.
+pub(crate) struct Situation<'a> {
+    pub(crate) options: &'a PlatformBaseline,
+    pub(crate) inputs: &'a Inputs,
+    /// Whether HyperConverged is served in v1, which groups the fields of v1beta1 differently.
+    pub(crate) is_v1: bool,
+}
+
+pub(crate) fn hyper_converged() -> Read {
+    Read {
+        kind: HYPER_CONVERGED,
+        namespace: Some(HYPER_CONVERGED_NAMESPACE.to_owned()),
+        name: HYPER_CONVERGED_NAME.to_owned(),
+    }
+}
+
+pub(crate) fn scheduler() -> Read {
+    Read { kind: SCHEDULER, namespace: None, name: "cluster".to_owned() }
+}
+
+static DEDICATED_WORKERS: NodeQuestion = NodeQuestion {
+    name: "workers that are no control plane",
+    is_so: |labels| {
+        let has = |role: &str| labels.contains_key(&format!("node-role.kubernetes.io/{role}"));
+        has("worker") && !has("master") && !has("control-plane")
+    },
+};
+// The labels of Node Feature Discovery and of the operators of GPUs.
+pub(crate) static PCI_DEVICES: NodeQuestion = NodeQuestion {
+    name: "PCI devices",
+    is_so: |labels| {
+        is_present(labels, "pci-")
+            || ["nvidia.com/gpu.present", "amd.com/gpu.present"].iter().any(|key| is_true(labels, key))
+    },
+};
+pub(crate) static IOMMU: NodeQuestion =
+    NodeQuestion { name: "IOMMU", is_so: |labels| is_true(labels, "feature.node.kubernetes.io/iommu-enabled") };
+pub(crate) static USB_DEVICES: NodeQuestion =
+    NodeQuestion { name: "USB devices", is_so: |labels| is_present(labels, "usb-") };
+pub(crate) static NUMA: NodeQuestion =
+    NodeQuestion { name: "NUMA", is_so: |labels| is_true(labels, "feature.node.kubernetes.io/memory-numa") };
+
+/// Everything that is asked of the nodes.
+pub(crate) static QUESTIONS: [NodeQuestion; 5] = [DEDICATED_WORKERS, PCI_DEVICES, IOMMU, USB_DEVICES, NUMA];
+
+type Labels = BTreeMap<String, String>;
+
+fn is_true(labels: &Labels, key: &str) -> bool {
+    labels.get(key).is_some_and(|value| value == "true")
+}
+
+/// Whether a device of that bus is there: pci-10de.present, usb-ff_1a6e_089a.present, or in short pci-present.
+fn is_present(labels: &Labels, bus: &str) -> bool {
+    let mut keys = labels.iter().filter(|(_, value)| *value == "true").map(|(key, _)| key);
+    keys.any(|key| {
+        let device = key.strip_prefix("feature.node.kubernetes.io/").and_then(|name| name.strip_prefix(bus));
+        device.is_some_and(|device| device.ends_with("present"))
+    })
+}
+
+impl<'a> Situation<'a> {
+    pub(crate) fn new(options: &'a PlatformBaseline, inputs: &'a Inputs) -> Result<Self, DraftError> {
+        let is_v1 = inputs.version(&hyper_converged())? != "v1beta1";
+        Ok(Self { options, inputs, is_v1 })
+    }
+
+    /// Whether an earlier choice of the administrator asks for it.
+    pub(crate) fn asks_for(&self, by: &AskedBy) -> Result<bool, DraftError> {
+        match by {
+            AskedBy::Nothing => Ok(false),
+            AskedBy::Annotation(name) => {
+                let place = format!("/metadata/annotations/platform.kubevirt.io~1{name}");
+                let says_true = |value: Option<&Value>| Some(json!(value.and_then(Value::as_str) == Some("true")));
+                Ok(self.inputs.derive(&hyper_converged(), &place, says_true)? == Some(json!(true)))
+            }
+            AskedBy::FeatureGate(gate) => {
+                let is_on = |gates: Option<&Value>| {
+                    let mut gates = gates.and_then(Value::as_array).into_iter().flatten();
+                    let is_it = |found: &Value| found["name"] == *gate && found["state"] != "Disabled";
+                    Some(json!(gates.any(is_it)))
+                };
+                Ok(self.inputs.derive(&hyper_converged(), "/spec/featureGates", is_on)? == Some(json!(true)))
+            }
+        }
+    }
+
+    /// Whether HyperConverged says something at `path`. An empty map says nothing.
+    pub(crate) fn is_configured(&self, path: &str) -> Result<bool, DraftError> {
+        let says_something = |value: Option<&Value>| {
+            let is_empty = |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+            Some(json!(value.is_some_and(|value| !is_empty(value))))
+        };
+        Ok(self.inputs.derive(&hyper_converged(), path, says_something)? == Some(json!(true)))
+    }
+
+    /// The roles whose machines carry virtual machines. A pool of one's own takes in what workers get.
+    pub(crate) fn roles(&self) -> Result<Vec<&'static str>, DraftError> {
+        let schedulable = self.inputs.value(&scheduler(), "/spec/mastersSchedulable")? == Some(json!(true));
+        Ok(match schedulable {
+            false => vec!["worker"],
+            true if self.inputs.of_nodes(&DEDICATED_WORKERS) => vec!["worker", "master"],
+            true => vec!["master"],
+        })
+    }
+}

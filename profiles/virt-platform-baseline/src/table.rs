@@ -1,0 +1,40 @@
+//! The features as a table, for the documents.
+
+use crate::feature::{AskedBy, Condition, Feature, Maturity};
+use crate::features::FEATURES;
+use crate::is_of_machines;
+
+/// A page of Markdown with what decides about each feature and what it brings, for docs/profiles.
+#[must_use]
+pub fn page() -> String {
+    let rows: String = FEATURES.iter().map(|feature| row(feature)).collect();
+    format!(
+        "# The features of virt-platform-baseline\n\n\
+         Generated from the profile by `make generate`. What each of them is, and what it writes, is in [its README](../../profiles/virt-platform-baseline/README.md).\n\n\
+         | feature | it | maturity | default | also asked for by | planned only if | kind | machines reboot |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- |\n{rows}"
+    )
+}
+
+fn row(feature: &Feature) -> String {
+    let Feature { name, does, maturity, .. } = feature;
+    let asked_by = match &feature.asked_by {
+        AskedBy::Nothing => "—".to_owned(),
+        AskedBy::Annotation(name) => format!("annotation `platform.kubevirt.io/{name}`"),
+        AskedBy::FeatureGate(gate) => format!("feature gate `{gate}`"),
+    };
+    let conditions: Vec<_> = feature.conditions.iter().map(condition).collect();
+    let conditions = if conditions.is_empty() { "—".to_owned() } else { conditions.join("; ") };
+    let default = if *maturity == Maturity::GeneralAvailability { "on" } else { "off" };
+    let (kind, reboots) = (feature.kind().kind, if is_of_machines(feature) { "yes" } else { "no" });
+    let maturity = maturity.name();
+    format!("| `{name}` | {does} | {maturity} | {default} | {asked_by} | {conditions} | {kind} | {reboots} |\n")
+}
+
+fn condition(condition: &Condition) -> String {
+    match condition {
+        Condition::OfNodes(_, what) => format!("a node has {what}"),
+        Condition::Unconfigured { v1, .. } => format!("HyperConverged has no `{v1}`"),
+        Condition::Given { option, .. } => format!("`{option}` names some"),
+    }
+}

@@ -1,0 +1,245 @@
+//! What is planned in which situation, from data alone.
+
+use std::collections::BTreeSet;
+
+use profile_sdk::{Body, Inputs, Surroundings};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A cluster: HyperConverged as it is, whether masters take virtual machines, and what is so of its nodes.
+struct Cluster {
+    hyper_converged: Value,
+    masters_schedulable: bool,
+    nodes: &'static [&'static str],
+    not_served: BTreeSet<Kind>,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Self {
+            hyper_converged: json!({"apiVersion": "hco.kubevirt.io/v1", "kind": "HyperConverged", "spec": {}}),
+            masters_schedulable: false,
+            nodes: &["workers that are no control plane"],
+            not_served: BTreeSet::new(),
+        }
+    }
+}
+
+impl Cluster {
+    fn inputs(&self) -> Inputs {
+        let scheduler_object =
+            json!({"apiVersion": "config.openshift.io/v1", "spec": {"mastersSchedulable": self.masters_schedulable}});
+        let objects = [(hyper_converged(), Some(self.hyper_converged.clone())), (scheduler(), Some(scheduler_object))];
+        let surroundings =
+            Surroundings { not_served: self.not_served.clone(), of_nodes: self.nodes.iter().copied().collect() };
+        Inputs::new(objects).in_surroundings(surroundings)
+    }
+
+    fn planned(&self, options: Value) -> Vec<Draft> {
+        PROFILE.configure(Some(&options)).unwrap().draft(&self.inputs()).unwrap()
+    }
+
+    fn names(&self, options: Value) -> Vec<String> {
+        self.planned(options).into_iter().map(|draft| draft.name).collect()
+    }
+
+    fn why_not(&self, feature: &str, options: Value) -> String {
+        let left_out = PROFILE.configure(Some(&options)).unwrap().left_out(&self.inputs()).unwrap();
+        left_out
+            .into_iter()
+            .find(|part| part.feature == feature)
+            .unwrap_or_else(|| panic!("{feature} is planned"))
+            .reason
+    }
+}
+
+fn object(draft: &Draft) -> &Value {
+    match &draft.body {
+        Body::Ensure(object) => object,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn of<'a>(drafts: &'a [Draft], name: &str) -> &'a Draft {
+    drafts.iter().find(|draft| draft.name == name).unwrap_or_else(|| panic!("{name}: {drafts:#?}"))
+}
+
+/// Every feature, as `choice`.
+fn all(choice: &str) -> Value {
+    let features = FEATURES.iter().map(|feature| (feature.name.to_owned(), json!(choice)));
+    let devices = json!([{"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": "0001"}]);
+    json!({"features": features.collect::<serde_json::Map<_, _>>(), "usbDevices": devices, "vfioDevices": ["10de:1eb8"]})
+}
+
+#[test]
+fn the_default_is_what_is_generally_available() {
+    let cluster = Cluster::default();
+    assert_eq!(cluster.names(json!({})), ["hyper-converged", "swap-worker"]);
+    for feature in FEATURES.iter().filter(|feature| feature.maturity != feature::Maturity::GeneralAvailability) {
+        assert!(!cluster.why_not(feature.name, json!({})).is_empty(), "{}", feature.name);
+    }
+}
+
+#[test]
+fn every_feature_can_be_switched_on_and_off_and_is_one_of_the_options() {
+    let cluster = Cluster { nodes: &[], ..Cluster::default() };
+    assert!(PROFILE.configure(Some(&all("Disabled"))).is_ok());
+    assert_eq!(cluster.names(all("Disabled")), Vec::<String>::new());
+    for feature in FEATURES {
+        assert_eq!(
+            cluster.why_not(feature.name, all("Disabled")),
+            format!("options.platformBaseline.features.{} is Disabled", feature.name)
+        );
+    }
+    let drafts = cluster.planned(all("Enabled"));
+    let inputs = cluster.inputs();
+    assert_eq!(PROFILE.configure(Some(&all("Enabled"))).unwrap().left_out(&inputs).unwrap(), []);
+    insta::assert_yaml_snapshot!(
+        "every_feature",
+        drafts
+            .iter()
+            .map(|draft| (&draft.name, draft.wave, &draft.reason, &draft.notes, object(draft)))
+            .collect::<Vec<_>>()
+    );
+}
+
+/// Machines reboot once: all that they get is in one wave, and a pool has one KubeletConfig (W-33).
+#[test]
+fn w_33_all_that_machines_get_is_in_one_wave_with_one_kubelet_config_for_a_pool() {
+    let drafts = Cluster { masters_schedulable: true, ..Cluster::default() }.planned(all("Enabled"));
+    let kind = |draft: &Draft| object(draft)["kind"].as_str().unwrap_or_default().to_owned();
+    let of_machines = drafts.iter().filter(|draft| matches!(kind(draft).as_str(), "MachineConfig" | "KubeletConfig"));
+    let waves: BTreeSet<_> = of_machines.map(|draft| draft.wave).collect();
+    assert_eq!(waves, BTreeSet::from([WAVE_OF_MACHINES]));
+    let kubelets: Vec<_> = drafts.iter().filter(|draft| kind(draft) == "KubeletConfig").collect();
+    assert_eq!(kubelets.len(), 2);
+    // W-8: it is a field of spec.
+    assert_eq!(object(kubelets[0])["spec"]["autoSizingReserved"], true);
+    assert_eq!(object(kubelets[0])["spec"]["kubeletConfig"]["topologyManagerPolicy"], "best-effort");
+    assert!(object(kubelets[0])["spec"]["kubeletConfig"].get("autoSizingReserved").is_none());
+}
+
+/// Masters that carry virtual machines get what workers get; a compact cluster has no others (W-34).
+#[test]
+fn w_34_masters_and_compact_clusters_are_covered() {
+    let both = Cluster { masters_schedulable: true, ..Cluster::default() };
+    assert_eq!(both.names(json!({})), ["hyper-converged", "swap-worker", "swap-master"]);
+    let compact = Cluster { masters_schedulable: true, nodes: &[], ..Cluster::default() };
+    assert_eq!(compact.names(json!({})), ["hyper-converged", "swap-master"]);
+    let names: Vec<_> =
+        both.planned(all("Enabled")).iter().map(|draft| object(draft)["metadata"]["name"].to_string()).collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+}
+
+/// What administrators have asked for by annotation or gate is kept where the options say nothing, and the option wins.
+#[test]
+fn earlier_choices_are_kept_where_the_options_say_nothing() {
+    for feature in FEATURES {
+        let metadata = match &feature.asked_by {
+            feature::AskedBy::Nothing => continue,
+            feature::AskedBy::Annotation(name) => {
+                json!({"metadata": {"annotations": {format!("platform.kubevirt.io/{name}"): "true"}}, "spec": {}})
+            }
+            feature::AskedBy::FeatureGate(gate) => json!({"spec": {"featureGates": [{"name": gate}]}}),
+        };
+        let mut hyper_converged = metadata;
+        hyper_converged["apiVersion"] = json!("hco.kubevirt.io/v1");
+        let cluster = Cluster {
+            hyper_converged,
+            nodes: &["PCI devices", "workers that are no control plane"],
+            ..Cluster::default()
+        };
+        let more = cluster.planned(json!({})).len();
+        assert!(more > 2, "{} is asked for and not planned", feature.name);
+        let disabled = json!({"features": {feature.name: "Disabled"}});
+        assert_eq!(cluster.planned(disabled).len(), 2, "{}", feature.name);
+    }
+}
+
+/// What the nodes do not have is said; the option overrules labels, and the plan says so.
+#[test]
+fn hardware_decides_unless_the_option_does() {
+    let asked = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {},
+        "metadata": {"annotations": {"platform.kubevirt.io/enable-pci-passthrough": "true"}}});
+    let mut cluster = Cluster { hyper_converged: asked, ..Cluster::default() };
+    let why = cluster.why_not("pciPassthrough", json!({}));
+    assert!(why.starts_with("no node has PCI devices for virtual machines: set options.platformBaseline"), "{why}");
+    let insists = cluster.planned(json!({"features": {"pciPassthrough": "Enabled"}}));
+    assert!(of(&insists, "pci-passthrough-worker").notes[0].contains("because the option says so"), "{insists:?}");
+    cluster.nodes = &["PCI devices", "workers that are no control plane"];
+    let planned = cluster.planned(json!({}));
+    assert_eq!(of(&planned, "pci-passthrough-worker").notes, Vec::<String>::new());
+}
+
+#[test]
+fn ksm_for_zero_pages_keeps_out_of_the_way_of_kubevirts_own() {
+    let wants = json!({"features": {"ksmZeroPages": "Enabled"}});
+    for (version, spec) in [
+        ("v1", json!({"virtualization": {"ksmConfiguration": {"nodeLabelSelector": {"matchLabels": {"a": "b"}}}}})),
+        ("v1beta1", json!({"ksmConfiguration": {"nodeLabelSelector": {}}})),
+    ] {
+        let hyper_converged = json!({"apiVersion": format!("hco.kubevirt.io/{version}"), "spec": spec});
+        let why = Cluster { hyper_converged, ..Cluster::default() }.why_not("ksmZeroPages", wants.clone());
+        assert!(why.contains("take it out first"), "{why}");
+    }
+    let empty = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {"virtualization": {"ksmConfiguration": {}}}});
+    let names = Cluster { hyper_converged: empty, ..Cluster::default() }.names(wants);
+    assert!(names.contains(&"ksm-zero-pages-worker".to_owned()), "{names:?}");
+}
+
+/// W-18: what this cluster can't have is left out with a reason, and is said to be missing only to who asks for it.
+#[test]
+fn w_18_kinds_that_are_not_served_are_missed_by_nobody_who_did_not_ask() {
+    let cluster = Cluster { not_served: [MACHINE_CONFIG, NODE_HEALTH_CHECK].into(), ..Cluster::default() };
+    assert_eq!(cluster.names(json!({})), ["hyper-converged"]);
+    assert_eq!(cluster.why_not("swap", json!({})), "this cluster has no kind MachineConfig");
+    let asked = cluster.names(json!({"features": {"nodeHealthCheck": "Enabled"}}));
+    assert!(asked.contains(&"node-health-check".to_owned()), "the engine says what is missing: {asked:?}");
+}
+
+#[test]
+fn the_quota_is_switched_on_where_the_release_has_the_switch() {
+    let wants = json!({"features": {"applicationAwareQuota": "Enabled"}});
+    for (version, spec, path) in [
+        ("v1", json!({}), "/spec/deployment/applicationAwareConfig/enable"),
+        ("v1beta1", json!({"enableApplicationAwareQuota": false}), "/spec/enableApplicationAwareQuota"),
+        (
+            "v1beta1",
+            json!({"featureGates": {"enableApplicationAwareQuota": false}}),
+            "/spec/featureGates/enableApplicationAwareQuota",
+        ),
+    ] {
+        let hyper_converged = json!({"apiVersion": format!("hco.kubevirt.io/{version}"), "spec": spec});
+        let drafts = Cluster { hyper_converged, ..Cluster::default() }.planned(wants.clone());
+        assert_eq!(object(&drafts[0]).pointer(path), Some(&json!(true)), "{:?}", drafts[0]);
+    }
+}
+
+#[test]
+fn labels_of_nodes_are_understood() {
+    let has = |question: &NodeQuestion, labels: Value| (question.is_so)(&serde_json::from_value(labels).unwrap());
+    assert!(has(&situation::PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-10de.present": "true"})));
+    assert!(has(&situation::PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-present": "true"})));
+    assert!(has(&situation::PCI_DEVICES, json!({"nvidia.com/gpu.present": "true"})));
+    assert!(!has(&situation::PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-10de.present": "false"})));
+    assert!(has(&situation::USB_DEVICES, json!({"feature.node.kubernetes.io/usb-ff_1a6e_089a.present": "true"})));
+    assert!(has(&situation::IOMMU, json!({"feature.node.kubernetes.io/iommu-enabled": "true"})));
+    assert!(has(&situation::NUMA, json!({"feature.node.kubernetes.io/memory-numa": "true"})));
+    // W-30: neither devices of KubeVirt nor hyper-threading tell of hardware.
+    for question in &QUESTIONS[1..] {
+        assert!(!has(question, json!({"feature.node.kubernetes.io/cpu-hardware_multithreading": "true", "a": "b"})));
+    }
+    let master_too = json!({"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/control-plane": ""});
+    assert!(!has(&QUESTIONS[0], master_too));
+    assert!(has(&QUESTIONS[0], json!({"node-role.kubernetes.io/worker": ""})));
+}
+
+#[test]
+fn devices_that_are_none_are_refused_with_the_reason() {
+    for id in ["10de", "10DE:1eb8", "10de:1eb8,0000:0000", "10de:1eb8 rd.break", "::", ""] {
+        let error = PROFILE.configure(Some(&json!({"vfioDevices": [id]}))).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("vendor:device"), "{id}: {error}");
+    }
+    assert!(PROFILE.configure(Some(&json!({"features": {"swap": "On"}}))).is_err());
+}
