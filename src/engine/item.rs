@@ -262,8 +262,12 @@ impl Engine<'_> {
             let remedy = format!("{} is not ours to remove: all of it belongs to {owners}", subject.target);
             return Err(Obstacle::blocks(remedy));
         }
-        let mut claims = task.claims.iter().filter(|claim| claim.wanted);
-        if let Some(claim) = claims.find(|claim| claim.target.is_same_object(&subject.target)) {
+        // What a profile never creates it never deletes: somebody has installed it.
+        let goes = others.is_empty() && may_delete(task, &subject.target);
+        let alone = fields::owned_alone_by(&live, &subject.manager);
+        let claims = task.claims.iter().filter(|claim| claim.wanted && claim.target.is_same_object(&subject.target));
+        // Where only our fields go, others lose those that they count on and have not applied themselves.
+        if let Some(claim) = claims.into_iter().find(|claim| goes || claim.wants_any_of(&alone)) {
             return Err(Obstacle::blocks(format!(
                 "configuration {} wants {} as well: put the option back, or set that configuration to Ignore first",
                 claim.config, subject.target
@@ -271,8 +275,7 @@ impl Engine<'_> {
         }
         let text = |key: &str| live.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default();
         let (uid, version) = (text("uid").to_owned(), text("resourceVersion").to_owned());
-        // What a profile never creates it never deletes: somebody has installed it.
-        let attempt = if others.is_empty() && may_delete(task, &subject.target) {
+        let attempt = if goes {
             let place = (subject.namespace(), subject.target.name.as_str());
             self.cluster.remove(&subject.kind, place, &uid, &version, true).await.map(|()| None)
         } else {

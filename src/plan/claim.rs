@@ -39,6 +39,12 @@ impl Claim {
         claims.collect()
     }
 
+    /// Whether it wants any of these fields. What is too long for a status may want all of them.
+    #[must_use]
+    pub fn wants_any_of(&self, paths: &[FieldPath]) -> bool {
+        self.desired.is_null() || paths.iter().any(|path| path.resolve(&self.desired).is_some())
+    }
+
     /// The first of the fields `owned` that it wants to have another value than `desired` does, amounts at `quantities` in whatever
     /// spelling. Those in `held` are decided already.
     #[must_use]
@@ -91,6 +97,12 @@ mod tests {
             None,
             "it is ours already"
         );
+        let ours = [FieldPath::parse("/f:spec/f:size")];
+        for (desired, wants) in
+            [(json!({"spec": {"size": 1}}), true), (json!({"spec": {"other": 1}}), false), (Value::Null, true)]
+        {
+            assert_eq!(claim(desired.clone()).wants_any_of(&ours), wants, "{desired}");
+        }
         let memory = [FieldPath::parse("/f:spec/f:memory")];
         let (ours, theirs) = (json!({"spec": {"memory": "1024Mi"}}), claim(json!({"spec": {"memory": "1Gi"}})));
         assert_eq!(theirs.against(&ours, &["/spec/memory".into()], &memory, &[]), None, "the same amount");

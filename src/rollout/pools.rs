@@ -187,13 +187,17 @@ impl Rollouts for MachineConfigPools {
         if kubelet::is(&TargetRef::of(object)) {
             return object.clone();
         }
-        json!({"metadata": {"labels": object.pointer("/metadata/labels")}})
+        // What is gone has no labels any more: the pools that had it are named.
+        match object.get("pools") {
+            Some(pools) => json!({"pools": pools}),
+            None => json!({"metadata": {"labels": object.pointer("/metadata/labels")}}),
+        }
     }
 
     fn fingerprint(&self, object: &Value, rolling: bool) -> String {
         let state = self.state();
         let lines: Vec<_> = if rolling {
-            state.selecting(object).into_iter().map(Pool::rolling).collect()
+            state.concerned(object).into_iter().map(Pool::rolling).collect()
         } else {
             // Of all: which of them have the object now, only the object tells.
             state.pools.values().map(Pool::resting).collect()
@@ -230,10 +234,17 @@ impl State {
         }
     }
 
+    /// The pools whose progress tells how far `object` is: those that select it, or that had it, as it is itself no more.
+    fn concerned(&self, object: &Value) -> Vec<&Pool> {
+        match object.get("pools").and_then(Value::as_array) {
+            Some(names) => names.iter().filter_map(|name| self.pools.get(name.as_str()?)).collect(),
+            None => self.selecting(object),
+        }
+    }
+
     /// How far pools are without `object`: first none of them may list it any more.
     fn without(&self, object: &Value) -> Standing {
-        let names = object.get("pools").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        for pool in names.filter_map(|name| self.pools.get(name)) {
+        for pool in self.concerned(object) {
             if pool.sources.contains(name(object)) {
                 return waiting(format!("MachineConfigPool {} has not rendered without it yet", pool.name), false);
             }

@@ -9,7 +9,7 @@ use virt_advisor::api::{Operation, Phase};
 use virt_advisor::registry::PROFILES;
 
 use crate::bad_input;
-use crate::fixture::{Fixture, PATIENCE, PROFILE, Setup, root};
+use crate::fixture::{Fixture, PATIENCE, PROFILE, Setup, create_namespace, root, third_party};
 use crate::tools::documents;
 
 /// One thing that somebody may do: a verb on a resource, perhaps of one name.
@@ -54,7 +54,31 @@ fn uses(right: &Right, request: &Request) -> bool {
     request.group == *group && whole == *resource && is_verb && name.as_ref().is_none_or(|name| request.name == *name)
 }
 
+/// The profile of which every feature has rights of its own.
+const BASELINE: &str = "virt-platform-baseline";
+
+/// Every feature of the baseline as `choice`, with what it needs.
+fn every_feature(choice: &str) -> Value {
+    let schema = virt_advisor::api::options_schema(virt_advisor::registry::known(BASELINE).unwrap());
+    let features = schema.pointer("/properties/features/properties").and_then(Value::as_object).unwrap().keys();
+    let features: serde_json::Map<_, _> = features.map(|name| (name.clone(), json!(choice))).collect();
+    let device = json!({"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": "0001"});
+    json!({"platformBaseline": {"features": features, "usbDevices": [device]}})
+}
+
 impl Fixture {
+    /// The kinds and namespaces of all features, and masters that carry virtual machines.
+    async fn bring_everything(&self) {
+        let kinds = ["schedulers", "nodehealthchecks", "forkliftcontrollers", "metallbs"];
+        controlplane::install_crds(&self.admin, &kinds.map(third_party)).await.unwrap();
+        for namespace in ["openshift-mtv", "metallb-system"] {
+            create_namespace(&self.admin, namespace).await;
+        }
+        let scheduler = json!({"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"},
+            "spec": {"mastersSchedulable": true}});
+        self.create(&scheduler, "installer").await;
+    }
+
     /// Waits until the operator has listed that resource.
     async fn until_asked(&self, mark: &Mark, resource: &str) {
         let until = tokio::time::Instant::now() + PATIENCE;
@@ -69,6 +93,7 @@ impl Fixture {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_generated_right_is_used_and_none_is_missing() {
     let mut fixture = Fixture::without_operator(Setup { workers: 2, ..Setup::default() }).await;
+    fixture.bring_everything().await;
     let refused = json!({
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "KubeletConfig", "metadata": {"name": "bad"},
         "spec": {
@@ -90,12 +115,14 @@ async fn every_generated_right_is_used_and_none_is_missing() {
     fixture.repair_machine("worker-0");
     fixture.wait_for(Phase::Completed).await;
     let others: Vec<_> = PROFILES.iter().map(|profile| profile.about().name).filter(|name| *name != PROFILE).collect();
-    for name in &others {
-        let config = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
+    // One after the other: what one changes may be an input of the next. The last one first, so that it meets nothing of the others.
+    for name in others.into_iter().rev() {
+        let mut config = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
             "metadata": {"name": name}, "spec": {"profile": name, "action": "DryRun"}});
+        if name == BASELINE {
+            config["spec"]["options"] = every_feature("Enabled");
+        }
         controlplane::apply_yaml(&fixture.admin, &config.to_string(), "somebody").await.unwrap();
-    }
-    for name in others {
         fixture.profile = name;
         let plan = fixture.wait_for(Phase::ReviewRequired).await;
         fixture.patch(json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;
@@ -105,6 +132,7 @@ async fn every_generated_right_is_used_and_none_is_missing() {
     for (name, options) in [
         (PROFILE, json!({"loadAware": {"enablePSIMetrics": false}})),
         ("virt-higher-density", json!({"virtHigherDensity": {"enableSwap": false}})),
+        (BASELINE, every_feature("Disabled")),
     ] {
         fixture.profile = name;
         fixture.patch(json!({"action": "DryRun", "approvedPlanHash": null, "options": options})).await;

@@ -73,6 +73,28 @@ async fn p14_who_holds_a_field_is_not_disturbed_by_what_another_one_wishes() {
     stage.finish(running).await;
 }
 
+/// Where each has fields of its own, each takes its own back, and the other one's stay; what both count on stays until both let go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_takes_its_own_fields_back_and_leaves_the_others() {
+    let stage = Stage::set().await;
+    let running = Stage::run(stage.client());
+    stage.configure(NAME, "Apply", &[item("x", 0, json!({"size": 1, "mode": "Fast"}))]).await;
+    stage.wait_for(NAME, "applied", Phase::Completed).await;
+    stage.configure(OTHER, "Apply", &[item("x", 0, json!({"text": "t", "mode": "Fast"}))]).await;
+    stage.wait_for(OTHER, "applied beside it", Phase::Completed).await;
+    let nothing = json!({"action": "DryRun", "options": {NAME: {"items": []}}});
+    stage.patch(NAME, nothing).await;
+    let plan = stage.wait(NAME, "a removal", |status| status.items[0].operation == Operation::Remove).await;
+    assert!(plan.items[0].message.contains("stays"), "{}", plan.items[0].message);
+    stage.patch(NAME, json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;
+    stage.wait_for(NAME, "taken back", Phase::Completed).await;
+    stage.rest().await;
+    assert_eq!(stage.status(OTHER).await.phase, Some(Phase::Completed), "nothing of its own has changed");
+    let left = stage.widgets().get("x").await.unwrap();
+    assert_eq!(left.data["spec"], json!({"text": "t", "mode": "Fast"}));
+    stage.finish(running).await;
+}
+
 /// An object that another configuration wants as well, and does not own since it was there as wanted, is not removed under it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_another_configuration_wants_as_well_is_not_removed() {

@@ -40,12 +40,12 @@ impl PlatformBaseline {
     }
 }
 
-/// Whether a feature is wanted.
+/// Whether a feature is wanted. Enabled plans it, also where the machines do not look as if they could use it; Disabled does not, and has
+/// what it has brought taken back by a reviewed plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) enum Choice {
-    /// It is planned, also where the machines do not look as if they could use it.
+    // Without comments that are documents: they would make a schema that no CRD may have.
     Enabled,
-    /// It is not planned; what it has brought is taken back by a reviewed plan.
     Disabled,
 }
 
@@ -55,48 +55,63 @@ pub(crate) enum Choice {
 pub(crate) struct Features {
     /// Settings of HyperConverged that keep virtual machines from being lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     hyper_converged: Option<Choice>,
     /// Swap for virtual machines, on the partition labelled OCPSWAP or the file /var/tmp/ocpswap.file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     swap: Option<Choice>,
     /// Kubelets that carry more pods, and reserve memory for the system by the size of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     kubelet_performance: Option<Choice>,
     /// CPUs of their own for virtual machines that ask for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     cpu_manager: Option<Choice>,
     /// CPUs and devices from one NUMA node, where it can be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     numa: Option<Choice>,
     /// PCI devices for virtual machines: the kernel maps their memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     pci_passthrough: Option<Choice>,
     /// The driver through which virtual machines get PCI devices, bound to those of vfioDevices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     vfio: Option<Choice>,
     /// USB devices for virtual machines: those of usbDevices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     usb_passthrough: Option<Choice>,
     /// Quotas that count what virtual machines see, and not what their pods need besides (application-aware quota).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     application_aware_quota: Option<Choice>,
     /// Machines that fail are fenced, and their virtual machines start elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     node_health_check: Option<Choice>,
     /// The migration toolkit for virtualization.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     migration_toolkit: Option<Choice>,
     /// MetalLB, for services of type LoadBalancer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     metal_lb: Option<Choice>,
     /// The kernel keeps one copy of all pages of zeros.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     ksm_zero_pages: Option<Choice>,
     /// Huge pages for programs that ask for them, collected faster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     transparent_huge_pages: Option<Choice>,
     /// A machine that shuts down asks its virtual machines to shut down first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     drain_shutdown_inhibitor: Option<Choice>,
 }
 

@@ -157,6 +157,12 @@ fn what_is_removed_is_gone_when_no_pool_of_it_lists_it_and_all_are_done() {
     );
     assert!(matches!(standing(&rolling), Rollout::Waiting { text, .. } if text.contains("1 of 3")));
     assert!(matches!(standing(&rendered), Rollout::Done(_)));
+    // Whoever waits for it hears of every step, by what is kept of it.
+    let outline = MachineConfigPools::default().outline(&gone);
+    let heard = |pool: &Value| pools(pool).fingerprint(&outline, true);
+    let told = with(rendered, &[("/metadata/generation", json!(4))]);
+    let steps = BTreeSet::from([heard(&finished()), heard(&told), heard(&rolling)]);
+    assert!(steps.len() == 3 && !steps.contains(""), "{steps:?}");
 }
 
 #[test]

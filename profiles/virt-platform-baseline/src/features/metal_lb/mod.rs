@@ -19,6 +19,8 @@ pub(crate) static FEATURE: Feature = Feature {
                 "apiVersion": "metallb.io/v1beta1",
                 "kind": "MetalLB",
                 "metadata": {"name": "metallb", "namespace": "metallb-system"},
+                // Without anything of ours in it nobody could tell that it is ours to take back.
+                "spec": {},
             })
         },
     },
