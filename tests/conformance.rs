@@ -45,6 +45,10 @@ fn values(schema: &Value) -> Vec<Value> {
     if let Some(values) = schema["enum"].as_array() {
         return values.clone();
     }
+    // What a pattern or required members allow is not made up.
+    if let Some(example) = schema.get("example") {
+        return vec![example.clone()];
+    }
     match schema["type"].as_str().unwrap_or_default() {
         "boolean" => vec![json!(true), json!(false)],
         #[expect(clippy::cast_possible_truncation, reason = "bounds of options are small whole numbers")]

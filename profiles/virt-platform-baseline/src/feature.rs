@@ -47,6 +47,12 @@ pub(crate) enum AskedBy {
     Annotation(&'static str),
     /// This gate of HyperConverged is on.
     FeatureGate(&'static str),
+    /// This option names what it is for. Who does that knows the machines. `needed` says that there is nothing to do without.
+    Devices {
+        option: &'static str,
+        named: fn(&PlatformBaseline) -> bool,
+        needed: bool,
+    },
 }
 
 pub(crate) enum Condition {
@@ -54,8 +60,6 @@ pub(crate) enum Condition {
     OfNodes(&'static NodeQuestion, &'static str),
     /// The field of HyperConverged is not set: whoever has set it wants something else.
     Unconfigured { v1: &'static str, v1beta1: &'static str },
-    /// An option gives what it needs.
-    Given { option: &'static str, is_given: fn(&PlatformBaseline) -> bool },
 }
 
 /// What a feature brings.
@@ -101,6 +105,10 @@ impl Feature {
         let off = |reason: String| Ok(Standing::Off(reason));
         let option = format!("options.platformBaseline.features.{}", self.name);
         let choice = situation.options.features.choice(self);
+        let names_devices = match self.asked_by {
+            AskedBy::Devices { named, .. } => named(situation.options),
+            AskedBy::Nothing | AskedBy::Annotation(_) | AskedBy::FeatureGate(_) => false,
+        };
         match choice {
             Some(Choice::Disabled) => return off(format!("{option} is Disabled")),
             Some(Choice::Enabled) => {}
@@ -112,13 +120,15 @@ impl Feature {
                 ));
             }
         }
-        let insists = choice == Some(Choice::Enabled);
+        if let AskedBy::Devices { option, needed: true, .. } = self.asked_by
+            && !names_devices
+        {
+            return off(format!("options.platformBaseline.{option} names none"));
+        }
+        let insists = choice == Some(Choice::Enabled) || names_devices;
         let mut notes = Vec::new();
         for condition in self.conditions {
             match condition {
-                Condition::Given { option, is_given } if !is_given(situation.options) => {
-                    return off(format!("options.platformBaseline.{option} names none"));
-                }
                 Condition::Unconfigured { v1, v1beta1 } => {
                     let path = if situation.is_v1 { v1 } else { v1beta1 };
                     if situation.is_configured(path)? {
@@ -131,9 +141,11 @@ impl Feature {
                     if !insists {
                         return off(format!("no node has {what}: set {option} to Enabled if that is wrong"));
                     }
-                    notes.push(format!("no node is labelled to have {what}; it is planned because the option says so"));
+                    notes.push(format!(
+                        "no node is labelled to have {what}; it is planned because the options ask for it"
+                    ));
                 }
-                Condition::Given { .. } | Condition::OfNodes(..) => {}
+                Condition::OfNodes(..) => {}
             }
         }
         if !insists && !situation.inputs.serves(self.kind()) {

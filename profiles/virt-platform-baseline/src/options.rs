@@ -20,22 +20,27 @@ pub(crate) struct PlatformBaseline {
     /// PCI devices that are kept from the drivers of the machines, as vendor:device in hexadecimal, for the feature vfio. Whatever the
     /// machines themselves use of them stops working there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 100), inner(regex(pattern = "^[0-9a-f]{4}:[0-9a-f]{4}$")), extend("x-kubernetes-list-type" = "set"))]
+    #[schemars(length(max = 100), inner(regex(pattern = "^[0-9a-f]{4}:[0-9a-f]{4}$")), extend("x-kubernetes-list-type" = "set", "example" = ["10de:1eb8"]))]
     pub(crate) vfio_devices: Vec<String>,
 }
 
 impl PlatformBaseline {
     /// What the schema can't say: it is not consulted for files, and not where an older one is installed.
     pub(crate) fn problem(&self) -> Option<String> {
+        let is_number = |text: &str| text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_id = |id: &str| {
-            let parts: Vec<_> = id.split(':').collect();
-            let hexadecimal =
-                |part: &&str| part.len() == 4 && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-            parts.len() == 2 && parts.iter().all(hexadecimal)
+            let both = id.split_once(':').is_some_and(|(vendor, device)| is_number(vendor) && is_number(device));
+            both && !id.contains(|letter: char| letter.is_ascii_uppercase())
         };
-        let wrong = self.vfio_devices.iter().find(|id| !is_id(id));
-        wrong.map(|id| {
-            format!("vfioDevices has {id:?}, which is no vendor:device in lower-case hexadecimal, as 10de:1eb8")
+        if let Some(id) = self.vfio_devices.iter().find(|id| !is_id(id)) {
+            return Some(format!(
+                "vfioDevices has {id:?}, which is no vendor:device in lower-case hexadecimal, as 10de:1eb8"
+            ));
+        }
+        let numbers = self.usb_devices.iter().flat_map(|device| [&device.vendor, &device.product]);
+        let wrong = numbers.into_iter().find(|number| !is_number(number));
+        wrong.map(|number| {
+            format!("usbDevices has {number:?}, which is no vendor or product of four hexadecimal digits, as 46f4")
         })
     }
 }
@@ -142,6 +147,7 @@ impl Features {
 /// A USB device that virtual machines may have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("example" = {"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": "0001"}))]
 pub(crate) struct UsbDevice {
     /// The name by which virtual machines ask for it, as kubevirt.io/storage.
     #[schemars(length(min = 1, max = 253))]

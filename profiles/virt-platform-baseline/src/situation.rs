@@ -79,6 +79,7 @@ impl<'a> Situation<'a> {
     pub(crate) fn asks_for(&self, by: &AskedBy) -> Result<bool, DraftError> {
         match by {
             AskedBy::Nothing => Ok(false),
+            AskedBy::Devices { named, .. } => Ok(named(self.options)),
             AskedBy::Annotation(name) => {
                 let place = format!("/metadata/annotations/platform.kubevirt.io~1{name}");
                 let says_true = |value: Option<&Value>| Some(json!(value.and_then(Value::as_str) == Some("true")));

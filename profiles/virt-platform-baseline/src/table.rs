@@ -22,6 +22,7 @@ fn row(feature: &Feature) -> String {
         AskedBy::Nothing => "—".to_owned(),
         AskedBy::Annotation(name) => format!("annotation `platform.kubevirt.io/{name}`"),
         AskedBy::FeatureGate(gate) => format!("feature gate `{gate}`"),
+        AskedBy::Devices { option, .. } => format!("devices in `{option}`"),
     };
     let conditions: Vec<_> = feature.conditions.iter().map(condition).collect();
     let conditions = if conditions.is_empty() { "—".to_owned() } else { conditions.join("; ") };
@@ -35,6 +36,5 @@ fn condition(condition: &Condition) -> String {
     match condition {
         Condition::OfNodes(_, what) => format!("a node has {what}"),
         Condition::Unconfigured { v1, .. } => format!("HyperConverged has no `{v1}`"),
-        Condition::Given { option, .. } => format!("`{option}` names some"),
     }
 }

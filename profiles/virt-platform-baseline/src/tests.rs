@@ -137,7 +137,7 @@ fn w_34_masters_and_compact_clusters_are_covered() {
 fn earlier_choices_are_kept_where_the_options_say_nothing() {
     for feature in FEATURES {
         let metadata = match &feature.asked_by {
-            feature::AskedBy::Nothing => continue,
+            feature::AskedBy::Nothing | feature::AskedBy::Devices { .. } => continue,
             feature::AskedBy::Annotation(name) => {
                 json!({"metadata": {"annotations": {format!("platform.kubevirt.io/{name}"): "true"}}, "spec": {}})
             }
@@ -166,10 +166,25 @@ fn hardware_decides_unless_the_option_does() {
     let why = cluster.why_not("pciPassthrough", json!({}));
     assert!(why.starts_with("no node has PCI devices for virtual machines: set options.platformBaseline"), "{why}");
     let insists = cluster.planned(json!({"features": {"pciPassthrough": "Enabled"}}));
-    assert!(of(&insists, "pci-passthrough-worker").notes[0].contains("because the option says so"), "{insists:?}");
+    assert!(of(&insists, "pci-passthrough-worker").notes[0].contains("because the options ask for it"), "{insists:?}");
     cluster.nodes = &["PCI devices", "workers that are no control plane"];
     let planned = cluster.planned(json!({}));
     assert_eq!(of(&planned, "pci-passthrough-worker").notes, Vec::<String>::new());
+}
+
+/// Who names devices asks for the feature; one that needs some does nothing without.
+#[test]
+fn naming_devices_asks_for_what_they_are_for() {
+    let cluster = Cluster::default();
+    assert_eq!(cluster.names(json!({"vfioDevices": ["10de:1eb8"]})), ["hyper-converged", "swap-worker", "vfio-worker"]);
+    let device = json!([{"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": "0001"}]);
+    let drafts = cluster.planned(json!({"usbDevices": device}));
+    let entry = object(&drafts[0]).pointer("/spec/virtualization/permittedHostDevices/usbHostDevices/0/resourceName");
+    assert_eq!(entry, Some(&json!("kubevirt.io/storage")));
+    let why = cluster.why_not("usbPassthrough", json!({"features": {"usbPassthrough": "Enabled"}}));
+    assert_eq!(why, "options.platformBaseline.usbDevices names none");
+    let disabled = json!({"usbDevices": device, "features": {"usbPassthrough": "Disabled"}});
+    assert!(cluster.why_not("usbPassthrough", disabled).ends_with("is Disabled"));
 }
 
 #[test]
@@ -240,6 +255,11 @@ fn devices_that_are_none_are_refused_with_the_reason() {
     for id in ["10de", "10DE:1eb8", "10de:1eb8,0000:0000", "10de:1eb8 rd.break", "::", ""] {
         let error = PROFILE.configure(Some(&json!({"vfioDevices": [id]}))).map(|_| ()).unwrap_err();
         assert!(error.to_string().contains("vendor:device"), "{id}: {error}");
+    }
+    for number in ["46f", "46f45", "xyz0", ""] {
+        let device = json!([{"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": number}]);
+        let error = PROFILE.configure(Some(&json!({"usbDevices": device}))).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("four hexadecimal digits"), "{number}: {error}");
     }
     assert!(PROFILE.configure(Some(&json!({"features": {"swap": "On"}}))).is_err());
 }

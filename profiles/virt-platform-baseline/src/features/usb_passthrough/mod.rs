@@ -10,11 +10,8 @@ pub(crate) static FEATURE: Feature = Feature {
     name: "usbPassthrough",
     does: "lets virtual machines have the USB devices of usbDevices",
     maturity: Maturity::DeveloperPreview,
-    asked_by: AskedBy::Nothing,
-    conditions: &[
-        Condition::Given { option: "usbDevices", is_given: |options| !options.usb_devices.is_empty() },
-        Condition::OfNodes(&USB_DEVICES, "USB devices"),
-    ],
+    asked_by: AskedBy::Devices { option: "usbDevices", named: |options| !options.usb_devices.is_empty(), needed: true },
+    conditions: &[Condition::OfNodes(&USB_DEVICES, "USB devices")],
     needs: &[],
     brings: Brings::HyperConverged(fields),
 };

@@ -9,7 +9,11 @@ pub(crate) static FEATURE: Feature = Feature {
     name: "vfio",
     does: "loads the driver through which virtual machines get PCI devices, and binds those of vfioDevices to it",
     maturity: Maturity::DeveloperPreview,
-    asked_by: AskedBy::Nothing,
+    asked_by: AskedBy::Devices {
+        option: "vfioDevices",
+        named: |options| !options.vfio_devices.is_empty(),
+        needed: false,
+    },
     conditions: &[Condition::OfNodes(&IOMMU, "an IOMMU that is switched on")],
     needs: &["pciPassthrough"],
     brings: Brings::Machines(MachineConfigs { name: |role| format!("50-{role}-virt-vfio"), payload }),
