@@ -5,6 +5,7 @@
 mod advertising;
 mod approval;
 mod bad_input;
+mod baseline;
 mod cli;
 mod crash;
 mod density;

@@ -1,0 +1,140 @@
+//! The platform baseline on the real server: what decides about its features, and what it finds of others.
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
+use virt_advisor::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
+
+use crate::fixture::{Fixture, Setup, third_party};
+
+const BASELINE: &str = "virt-platform-baseline";
+
+impl Fixture {
+    /// A cluster whose masters carry virtual machines, or not.
+    async fn masters_are_schedulable(&self, schedulable: bool) {
+        controlplane::install_crds(&self.admin, &[third_party("schedulers")]).await.unwrap();
+        let scheduler = json!({"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"},
+            "spec": {"mastersSchedulable": schedulable}});
+        self.create(&scheduler, "installer").await;
+    }
+
+    async fn configure_baseline(&self, options: Value) {
+        let config = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
+            "metadata": {"name": BASELINE},
+            "spec": {"profile": BASELINE, "action": "DryRun", "options": {"platformBaseline": options}}});
+        controlplane::apply_yaml(&self.admin, &config.to_string(), "somebody").await.unwrap();
+    }
+
+    async fn merge_node(&self, name: &str, patch: Value) {
+        let nodes: Api<Node> = Api::all(self.admin.clone());
+        nodes.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+}
+
+fn of<'a>(status: &'a VirtPlatformConfigStatus, name: &str) -> &'a Item {
+    status.items.iter().find(|item| item.name == name).unwrap_or_else(|| panic!("{name}: {status:#?}"))
+}
+
+fn why_not<'a>(status: &'a VirtPlatformConfigStatus, feature: &str) -> Option<&'a str> {
+    status.left_out.iter().find(|part| part.feature == feature).map(|part| part.reason.as_str())
+}
+
+/// Masters that carry virtual machines get what workers get, and what another program of the field has written is named before
+/// anything is taken over from it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w_34_masters_are_covered_and_the_autopilot_is_named() {
+    let fixture = Fixture::without_operator(Setup { profile: BASELINE, ..Setup::default() }).await;
+    fixture.masters_are_schedulable(true).await;
+    let theirs = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {
+            "name": "90-worker-swap-online",
+            "labels": {"machineconfiguration.openshift.io/role": "worker", "platform.kubevirt.io/managed-by": "virt-platform-autopilot"},
+        },
+        "spec": {"config": {"ignition": {"version": "3.5.0"}, "systemd": {"units": [{"name": "swap.service", "enabled": true}]}}},
+    });
+    fixture.create(&theirs, "virt-platform-autopilot").await;
+    let mut fixture = fixture;
+    fixture.start_operator();
+    fixture.configure_baseline(json!({})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    let names: Vec<_> = plan.items.iter().map(|item| (item.name.as_str(), item.operation)).collect();
+    assert_eq!(
+        names,
+        [
+            ("hyper-converged", Operation::NoChange),
+            ("swap-worker", Operation::Update),
+            ("swap-master", Operation::Create)
+        ]
+    );
+    let taken = of(&plan, "swap-worker");
+    assert!(taken.message.contains("over from virt-platform-autopilot"), "{}", taken.message);
+    assert!(taken.conflicts.iter().all(|conflict| conflict.manager == "virt-platform-autopilot"), "{taken:#?}");
+    // What is not planned says why; what nobody asked for costs no request.
+    let left_out: Vec<_> = plan.left_out.iter().map(|part| part.feature.as_str()).collect();
+    assert_eq!(left_out.len(), 13, "{left_out:?}");
+    assert!(why_not(&plan, "metalLb").unwrap().contains("set options.platformBaseline.features.metalLb to Enabled"));
+    fixture.finish().await;
+}
+
+/// Labels of the nodes are an input as an answer: nodes are listed once, and their coming and going is no news.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_are_asked_once_and_only_the_answer_counts() {
+    let mut fixture = Fixture::without_operator(Setup { profile: BASELINE, ..Setup::default() }).await;
+    fixture.masters_are_schedulable(false).await;
+    let hyper_converged = crate::fixture::hyper_converged("v1beta1", json!({}));
+    let asks = json!({"metadata": {"annotations": {"platform.kubevirt.io/enable-pci-passthrough": "true"}}});
+    fixture.edit(&hyper_converged, asks, "kubectl-annotate").await;
+    let mark = fixture.mark();
+    fixture.start_operator();
+    fixture.configure_baseline(json!({})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    assert!(why_not(&plan, "pciPassthrough").unwrap().starts_with("no node has PCI devices"), "{plan:#?}");
+    let lists = |fixture: &Fixture| {
+        fixture
+            .requests(&mark)
+            .into_iter()
+            .filter(|request| request.resource == "nodes" && request.verb == "list")
+            .count()
+    };
+    assert_eq!(lists(&fixture), 1);
+    let has_gpu = json!({"metadata": {"labels": {"feature.node.kubernetes.io/pci-10de.present": "true"}}});
+    fixture.merge_node("worker-0", has_gpu).await;
+    fixture.rest().await;
+    assert_eq!(
+        (fixture.configs().get(BASELINE).await.unwrap().status, lists(&fixture)),
+        (Some(plan), 1),
+        "a node is no news"
+    );
+    // Whoever edits spec is told of the nodes as they are now.
+    fixture.patch(json!({"options": {"platformBaseline": {"features": {"swap": "Disabled"}}}})).await;
+    let plan = fixture
+        .wait("a plan with the device", |status| status.items.iter().any(|item| item.name == "pci-passthrough-worker"))
+        .await;
+    assert_eq!(lists(&fixture), 2);
+    let answer = plan.inputs.iter().find(|input| input.target.kind == "Node" && input.path == "/PCI devices").unwrap();
+    assert_eq!(answer.value, Some(json!(true)));
+    assert_eq!(why_not(&plan, "swap"), Some("options.platformBaseline.features.swap is Disabled"));
+    fixture.finish().await;
+}
+
+/// Kinds that are not there are missed by nobody who did not ask; who asks is told what to install, and the rest is planned.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w_18_without_machine_configs_the_rest_is_planned() {
+    let fixture = Fixture::start(Setup { profile: BASELINE, pools: false, ..Setup::default() }).await;
+    fixture.configure_baseline(json!({})).await;
+    // Nothing is to be changed on such a cluster.
+    let plan = fixture.wait("a plan", |status| !status.left_out.is_empty()).await;
+    assert_eq!(plan.items.len(), 1, "{plan:#?}");
+    assert_eq!(why_not(&plan, "swap"), Some("this cluster has no kind MachineConfig"));
+    fixture
+        .patch(json!({"options": {"platformBaseline": {"features": {"swap": "Enabled", "metalLb": "Enabled"}}}}))
+        .await;
+    let plan = fixture.wait("what is asked for", |status| status.items.len() == 3).await;
+    for name in ["swap-worker", "metal-lb"] {
+        let item = of(&plan, name);
+        assert!(item.operation == Operation::Blocked && item.message.contains("install"), "{item:#?}");
+    }
+    assert_eq!(of(&plan, "hyper-converged").operation, Operation::NoChange);
+    fixture.finish().await;
+}
