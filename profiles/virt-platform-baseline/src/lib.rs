@@ -1,6 +1,6 @@
 //! virt-platform-baseline: what a cluster for virtual machines needs beneath them, as one plan.
 //!
-//! A table of features ([`features`]), each with what decides about it and what it brings ([`feature`]). All that HyperConverged is told is one
+//! A table of features (`features`), each with what decides about it and what it brings (`feature`). All that HyperConverged is told is one
 //! item, in the first wave; all that machines get is in the second one, with one KubeletConfig for each pool, so that machines
 //! reboot once.
 
