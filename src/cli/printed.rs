@@ -22,7 +22,7 @@ pub(super) fn live(plan: &Plan) -> String {
 /// items that are `followed` by machines.
 pub(super) fn approximate(plan: &Plan, followed: impl Fn(&PlanItem) -> bool) -> String {
     let heading = format!("{}; which machines reboot can't be told from files.", summary::in_counts(plan));
-    items(plan, &heading, |item| match item.operation != Operation::NoChange && followed(item) {
+    items(plan, &heading, |item| match !item.operation.leaves_alone() && followed(item) {
         true => "High if machines take it in".to_owned(),
         false => format!("{:?}", item.severity),
     })

@@ -188,9 +188,10 @@ fn applied(
 
 /// `item`, with what was overridden of it.
 fn overridden(item: PlanItem, adjusted: Adjusted, live: Option<&Value>) -> PlanItem {
-    let notes: Vec<_> = adjusted.notes.iter().map(|note| format!("{}.", message::capitalised(note))).collect();
+    let told =
+        if adjusted.notes.is_empty() { String::new() } else { format!("Overridden: {}.", adjusted.notes.join("; ")) };
     PlanItem {
-        message: [item.message.as_str(), &notes.join(" ")].join(" ").trim_end().to_owned(),
+        message: [item.message.as_str(), &told].join(" ").trim_end().to_owned(),
         overrides: adjusted.notes,
         overriding: live.map(overrides::inputs).unwrap_or_default(),
         ..item

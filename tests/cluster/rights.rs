@@ -69,7 +69,7 @@ fn every_feature(choice: &str) -> Value {
 impl Fixture {
     /// The kinds and namespaces of all features, and masters that carry virtual machines.
     async fn bring_everything(&self) {
-        let kinds = ["schedulers", "nodehealthchecks", "forkliftcontrollers", "metallbs"];
+        let kinds = ["schedulers", "nodehealthchecks", "forkliftcontrollers", "metallbs", "operationrulesets"];
         controlplane::install_crds(&self.admin, &kinds.map(third_party)).await.unwrap();
         for namespace in ["openshift-mtv", "metallb-system"] {
             create_namespace(&self.admin, namespace).await;

@@ -72,6 +72,8 @@ pub(crate) enum Brings {
     Machines(MachineConfigs),
     /// An object of another operator.
     Object { kind: Kind, object: fn() -> Value },
+    /// Several, each an item of the object's name; whether HyperConverged is served in v1 may make a difference.
+    Objects { kind: Kind, objects: fn(bool) -> Result<Vec<Value>, DraftError> },
 }
 
 /// The MachineConfigs of a feature.
@@ -96,7 +98,7 @@ impl Feature {
             Brings::HyperConverged(_) => &crate::HYPER_CONVERGED,
             Brings::Kubelet(_) => &crate::KUBELET_CONFIG,
             Brings::Machines(_) => &crate::MACHINE_CONFIG,
-            Brings::Object { kind, .. } => kind,
+            Brings::Object { kind, .. } | Brings::Objects { kind, .. } => kind,
         }
     }
 

@@ -69,11 +69,18 @@ pub(crate) const FORKLIFT_CONTROLLER: Kind = Kind {
 pub(crate) const METAL_LB: Kind =
     Kind { group: "metallb.io", versions: &["v1beta1"], kind: "MetalLB", plural: "metallbs" };
 
+pub(crate) const OPERATION_RULE_SET: Kind =
+    Kind { group: "ifo.kubevirt.io", versions: &["v1alpha1"], kind: "OperationRuleSet", plural: "operationrulesets" };
+
 pub(crate) const HYPER_CONVERGED_NAMESPACE: &str = "openshift-cnv";
 pub(crate) const HYPER_CONVERGED_NAME: &str = "kubevirt-hyperconverged";
 
 const fn machine_config(name: &'static str) -> Declared {
     Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some(name), namespace: None }
+}
+
+const fn operation_rules(name: &'static str) -> Declared {
+    Declared { kind: OPERATION_RULE_SET, access: Access::Write, name: Some(name), namespace: None }
 }
 
 const fn kubelet_config(name: &'static str) -> Declared {
@@ -100,6 +107,44 @@ static KINDS: &[Declared] = &[
     Declared { kind: NODE_HEALTH_CHECK, access: Access::Write, name: Some("far"), namespace: None },
     Declared { kind: FORKLIFT_CONTROLLER, access: Access::Write, name: Some("forklift-controller"), namespace: None },
     Declared { kind: METAL_LB, access: Access::Write, name: Some("metallb"), namespace: None },
+    operation_rules("aaq-rules"),
+    operation_rules("build-rules"),
+    operation_rules("cdi-rules"),
+    operation_rules("clusteroperator-rules"),
+    operation_rules("clusterversion-rules"),
+    operation_rules("cnao-rules"),
+    operation_rules("csv-rules"),
+    operation_rules("datavolume-rules"),
+    operation_rules("fenceagentsremediation-rules"),
+    operation_rules("hco-rules"),
+    operation_rules("hpp-rules"),
+    operation_rules("installplan-rules"),
+    operation_rules("kubevirt-rules"),
+    operation_rules("machine-rules"),
+    operation_rules("machineconfigpool-rules"),
+    operation_rules("machineset-rules"),
+    operation_rules("nnce-rules"),
+    operation_rules("nncp-rules"),
+    operation_rules("nodemaintenance-rules"),
+    operation_rules("plan-rules"),
+    operation_rules("ssp-rules"),
+    operation_rules("storageversionmigration-rules"),
+    operation_rules("subscription-rules"),
+    operation_rules("velero-backup-rules"),
+    operation_rules("velero-datadownload-rules"),
+    operation_rules("velero-dataupload-rules"),
+    operation_rules("velero-deletebackuprequest-rules"),
+    operation_rules("velero-podvolumebackup-rules"),
+    operation_rules("velero-podvolumerestore-rules"),
+    operation_rules("velero-restore-rules"),
+    operation_rules("vm-clone-rules"),
+    operation_rules("vm-export-rules"),
+    operation_rules("vm-lifecycle-rules"),
+    operation_rules("vm-restore-rules"),
+    operation_rules("vm-snapshot-rules"),
+    operation_rules("vmi-rules"),
+    operation_rules("vmim-rules"),
+    operation_rules("volumesnapshot-rules"),
 ];
 
 struct VirtPlatformBaseline;
@@ -165,7 +210,9 @@ impl Planner for PlatformBaseline {
                 }
             }
         }
-        drafts.extend(planned.iter().filter_map(|(feature, notes)| object(feature, notes)));
+        for (feature, notes) in &planned {
+            drafts.extend(objects(feature, notes, situation.is_v1)?);
+        }
         Ok(drafts)
     }
 
@@ -261,11 +308,20 @@ fn machines(
     Ok(Some(Draft { wave: WAVE_OF_MACHINES, notes: notes.to_vec(), ..of(feature, draft) }))
 }
 
-/// The object of another operator that `feature` brings.
-fn object(feature: &Feature, notes: &[String]) -> Option<Draft> {
-    let Brings::Object { object, .. } = &feature.brings else { return None };
-    let draft = Draft::new(kebab(feature.name), Body::Ensure(object()), feature.does);
-    Some(Draft { impact: Impact::Medium, notes: notes.to_vec(), ..of(feature, draft) })
+/// The objects of other operators that `feature` brings.
+fn objects(feature: &Feature, notes: &[String], is_v1: bool) -> Result<Vec<Draft>, DraftError> {
+    let draft = |name: String, object: Value, impact: Impact| {
+        let draft = of(feature, Draft::new(name, Body::Ensure(object), feature.does));
+        Draft { impact, notes: notes.to_vec(), ..draft }
+    };
+    Ok(match &feature.brings {
+        Brings::Object { object, .. } => vec![draft(kebab(feature.name), object(), Impact::Medium)],
+        Brings::Objects { objects, .. } => {
+            let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            objects(is_v1)?.into_iter().map(|object| draft(name(&object), object, Impact::Low)).collect()
+        }
+        Brings::HyperConverged(_) | Brings::Kubelet(_) | Brings::Machines(_) => Vec::new(),
+    })
 }
 
 fn of(feature: &Feature, draft: Draft) -> Draft {

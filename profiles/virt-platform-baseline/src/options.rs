@@ -118,6 +118,10 @@ pub(crate) struct Features {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Choice")]
     drain_shutdown_inhibitor: Option<Choice>,
+    /// Rules by which operations under way are seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
+    in_flight_operations: Option<Choice>,
 }
 
 impl Features {
@@ -139,6 +143,7 @@ impl Features {
             "ksmZeroPages" => self.ksm_zero_pages,
             "transparentHugePages" => self.transparent_huge_pages,
             "drainShutdownInhibitor" => self.drain_shutdown_inhibitor,
+            "inFlightOperations" => self.in_flight_operations,
             _ => None,
         }
     }

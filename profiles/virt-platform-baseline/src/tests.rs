@@ -231,6 +231,51 @@ fn the_quota_is_switched_on_where_the_release_has_the_switch() {
     }
 }
 
+/// 38 objects, each rule of which says what it reads before it reads it.
+#[test]
+fn rules_for_operations_guard_what_they_read() {
+    let wants = json!({"features": {"inFlightOperations": "Enabled"}});
+    let rule_sets = |cluster: &Cluster| {
+        let drafts = cluster.planned(wants.clone());
+        drafts.into_iter().filter(|draft| object(draft)["kind"] == "OperationRuleSet").collect::<Vec<_>>()
+    };
+    let drafts = rule_sets(&Cluster::default());
+    assert_eq!(drafts.len(), 38);
+    let mut rules = 0;
+    for draft in &drafts {
+        let mut operations = BTreeSet::new();
+        for rule in object(draft)["spec"]["rules"].as_array().unwrap() {
+            rules += 1;
+            let (operation, expression) = (rule["operation"].as_str().unwrap(), rule["expression"].as_str().unwrap());
+            assert!(operations.insert(operation.to_owned()), "{}: {operation} is there twice", draft.name);
+            assert!(expression.starts_with("has(object.") || expression.starts_with("(has(object."), "{expression}");
+            // A field below status is only read behind a question whether it is there.
+            let read: BTreeSet<_> = expression
+                .split("object.")
+                .skip(1)
+                .map(|rest| {
+                    rest.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.')
+                        .next()
+                        .unwrap_or_default()
+                })
+                .map(|path| path.split(".exists").next().unwrap_or_default().split(".size").next().unwrap_or_default())
+                .collect();
+            for path in read {
+                let top = path.split('.').next().unwrap_or_default();
+                assert!(expression.contains(&format!("has(object.{top})")), "{}: {operation} reads {path}", draft.name);
+            }
+        }
+    }
+    assert_eq!(rules, 156);
+    let old = json!({"apiVersion": "hco.kubevirt.io/v1beta1", "spec": {}});
+    for (cluster, version) in
+        [(Cluster::default(), "v1"), (Cluster { hyper_converged: old, ..Cluster::default() }, "v1beta1")]
+    {
+        let drafts = rule_sets(&cluster);
+        assert_eq!(object(of(&drafts, "hco-rules"))["spec"]["target"]["version"], version);
+    }
+}
+
 #[test]
 fn labels_of_nodes_are_understood() {
     let has = |question: &NodeQuestion, labels: Value| (question.is_so)(&serde_json::from_value(labels).unwrap());

@@ -4,6 +4,7 @@ mod application_aware_quota;
 mod cpu_manager;
 mod drain_shutdown_inhibitor;
 mod hyper_converged;
+mod in_flight_operations;
 mod ksm_zero_pages;
 mod kubelet_performance;
 mod metal_lb;
@@ -19,7 +20,7 @@ mod vfio;
 use crate::feature::Feature;
 
 /// All of them, in the order in which they are told.
-pub(crate) static FEATURES: [&Feature; 15] = [
+pub(crate) static FEATURES: [&Feature; 16] = [
     &hyper_converged::FEATURE,
     &swap::FEATURE,
     &kubelet_performance::FEATURE,
@@ -35,4 +36,5 @@ pub(crate) static FEATURES: [&Feature; 15] = [
     &ksm_zero_pages::FEATURE,
     &transparent_huge_pages::FEATURE,
     &drain_shutdown_inhibitor::FEATURE,
+    &in_flight_operations::FEATURE,
 ];
