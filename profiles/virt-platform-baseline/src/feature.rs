@@ -81,6 +81,8 @@ pub(crate) struct MachineConfigs {
     /// The name, by role.
     pub(crate) name: fn(&str) -> String,
     pub(crate) payload: fn(&PlatformBaseline) -> crate::machines::Payload,
+    /// What to think of before machines of the control plane get it.
+    pub(crate) note_for_masters: Option<&'static str>,
 }
 
 /// Whether a feature is planned.

@@ -305,7 +305,9 @@ fn machines(
     let Brings::Machines(configs) = &feature.brings else { return Ok(None) };
     let object = machines::machine_config(&(configs.name)(role), role, &(configs.payload)(options))?;
     let draft = Draft::new(format!("{}-{role}", kebab(feature.name)), Body::Ensure(object), feature.does);
-    Ok(Some(Draft { wave: WAVE_OF_MACHINES, notes: notes.to_vec(), ..of(feature, draft) }))
+    let of_role = (role == "master").then_some(configs.note_for_masters).flatten().map(str::to_owned);
+    let notes = notes.iter().cloned().chain(of_role).collect();
+    Ok(Some(Draft { wave: WAVE_OF_MACHINES, notes, ..of(feature, draft) }))
 }
 
 /// The objects of other operators that `feature` brings.

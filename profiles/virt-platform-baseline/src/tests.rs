@@ -125,6 +125,9 @@ fn w_33_all_that_machines_get_is_in_one_wave_with_one_kubelet_config_for_a_pool(
 fn w_34_masters_and_compact_clusters_are_covered() {
     let both = Cluster { masters_schedulable: true, ..Cluster::default() };
     assert_eq!(both.names(json!({})), ["hyper-converged", "swap-worker", "swap-master"]);
+    let planned = both.planned(json!({}));
+    assert!(of(&planned, "swap-master").notes[0].contains("fast enough for etcd"), "{planned:?}");
+    assert!(of(&planned, "swap-worker").notes.is_empty());
     let compact = Cluster { masters_schedulable: true, nodes: &[], ..Cluster::default() };
     assert_eq!(compact.names(json!({})), ["hyper-converged", "swap-master"]);
     let names: Vec<_> =

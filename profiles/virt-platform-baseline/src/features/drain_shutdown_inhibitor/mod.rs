@@ -13,6 +13,7 @@ pub(crate) static FEATURE: Feature = Feature {
     brings: Brings::Machines(MachineConfigs {
         name: |role| format!("99-{role}-vm-drain-shutdown-inhibitor"),
         payload: |_| payload(),
+        note_for_masters: None,
     }),
 };
 

@@ -17,6 +17,7 @@ pub(crate) static FEATURE: Feature = Feature {
     brings: Brings::Machines(MachineConfigs {
         name: |role| format!("99-{role}-ksm-zero-only"),
         payload: |_| payload(),
+        note_for_masters: None,
     }),
 };
 

@@ -18,5 +18,6 @@ pub(crate) static FEATURE: Feature = Feature {
             role => format!("50-{role}-virt-pci-passthrough"),
         },
         payload: |_| Payload { kernel_arguments: vec!["intel_iommu=on", "iommu=pt"], ..Payload::default() },
+        note_for_masters: None,
     }),
 };

@@ -11,7 +11,13 @@ pub(crate) static FEATURE: Feature = Feature {
     asked_by: AskedBy::Nothing,
     conditions: &[],
     needs: &[],
-    brings: Brings::Machines(MachineConfigs { name: |role| format!("90-{role}-swap-online"), payload: |_| payload() }),
+    brings: Brings::Machines(MachineConfigs {
+        name: |role| format!("90-{role}-swap-online"),
+        payload: |_| payload(),
+        note_for_masters: Some(
+            "where a machine of the control plane has such a partition or file, its own pods may swap too: make none there unless its disk is fast enough for etcd beside it",
+        ),
+    }),
 };
 
 fn payload() -> Payload {

@@ -10,7 +10,11 @@ pub(crate) static FEATURE: Feature = Feature {
     asked_by: AskedBy::Annotation("enable-thp-tuning"),
     conditions: &[],
     needs: &[],
-    brings: Brings::Machines(MachineConfigs { name: |role| format!("99-{role}-thp-tuning"), payload: |_| payload() }),
+    brings: Brings::Machines(MachineConfigs {
+        name: |role| format!("99-{role}-thp-tuning"),
+        payload: |_| payload(),
+        note_for_masters: None,
+    }),
 };
 
 fn payload() -> Payload {

@@ -16,7 +16,11 @@ pub(crate) static FEATURE: Feature = Feature {
     },
     conditions: &[Condition::OfNodes(&IOMMU, "an IOMMU that is switched on")],
     needs: &["pciPassthrough"],
-    brings: Brings::Machines(MachineConfigs { name: |role| format!("50-{role}-virt-vfio"), payload }),
+    brings: Brings::Machines(MachineConfigs {
+        name: |role| format!("50-{role}-virt-vfio"),
+        payload,
+        note_for_masters: None,
+    }),
 };
 
 fn payload(options: &PlatformBaseline) -> Payload {
