@@ -1,6 +1,8 @@
 //! The registered profiles: the one line of the core that a new profile edits.
 
-use profile_sdk::Profile;
+use std::collections::BTreeSet;
+
+use profile_sdk::{Kind, Profile};
 
 /// Every profile, in the order in which they are advertised.
 pub static PROFILES: Profiles = &[
@@ -12,6 +14,31 @@ pub static PROFILES: Profiles = &[
 
 /// Profiles that an operator is run with.
 pub type Profiles = &'static [&'static dyn Profile];
+
+/// What is watched of a kind: everything, or what is in a namespace or has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Watched {
+    /// The kind.
+    pub kind: Kind,
+    /// The only namespace.
+    pub namespace: Option<&'static str>,
+    /// The only name.
+    pub name: Option<&'static str>,
+}
+
+/// What is watched of the kinds that `profile` declares, as far as its plan touches them.
+#[must_use]
+pub fn watched(profile: &dyn Profile) -> BTreeSet<Watched> {
+    let watched = |declared: &profile_sdk::Declared| {
+        let kind = declared.kind;
+        let mut uses = profile.kinds().iter().filter(|other| other.kind == kind);
+        let everywhere = uses.clone().any(|other| other.namespace.is_none());
+        let by_name = kind.is_built_in() && uses.all(|other| other.name.is_some());
+        let namespace = declared.namespace.filter(|_| !everywhere);
+        Watched { kind, namespace, name: declared.name.filter(|_| by_name) }
+    };
+    profile.kinds().iter().map(watched).collect()
+}
 
 /// The registered profile of that name.
 ///

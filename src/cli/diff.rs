@@ -91,6 +91,7 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
         remembered: &status.items,
         claims: &claims,
         choices: &choices,
+        unwatched: &std::collections::BTreeMap::new(),
         exact: true,
     };
     let plan = engine.plan(basis, task).await.map_err(|error| error.to_string())?;

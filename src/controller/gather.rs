@@ -17,7 +17,9 @@ use super::memory::{Circumstances, Drafted, Memory, Previewed, Slow};
 use super::progress::{change, explained, only_rollouts, standing};
 use super::triggers::Causes;
 use super::watches::{NotListed, Scope, crd_subject};
-use crate::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
+use crate::api::{
+    Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigSpec, VirtPlatformConfigStatus,
+};
 use crate::clock::now;
 use crate::cluster::{ClusterError, Served, Subject};
 use crate::engine::{self, CONCURRENCY, Drafting, Engine, EngineError, Task, version};
@@ -27,7 +29,7 @@ use crate::plan::item::PlanItem;
 use crate::plan::observed::{Wanted, World};
 use crate::plan::overrides::Choices;
 use crate::plan::{Basis, Plan, check, compose, prune};
-use crate::registry::{self, Profiles};
+use crate::registry::{self, Profiles, Watched};
 use crate::rollout::Change;
 
 /// How long something that may pass by itself keeps a plan from being shown that says so.
@@ -51,6 +53,9 @@ pub(super) enum GatherError {
     /// An item can't be planned at the moment.
     #[error("{object}: {problem}")]
     Passing { object: String, problem: String },
+    /// Changes of what the plan is made from would not be seen.
+    #[error("{kind}: {remedy}")]
+    Unwatched { kind: String, remedy: String },
     /// The items could not be planned.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -63,7 +68,9 @@ impl GatherError {
             Self::Kind { kind, source } => format!("Kind {kind} can't be looked up: {}", source.displayed()),
             Self::Object { object, source } => format!("{object} can't be read: {}", source.displayed()),
             Self::Engine(error) => error.displayed(),
-            Self::Rollouts(_) | Self::Rendered { .. } | Self::Passing { .. } => self.to_string(),
+            Self::Rollouts(_) | Self::Rendered { .. } | Self::Passing { .. } | Self::Unwatched { .. } => {
+                self.to_string()
+            }
         }
     }
 
@@ -73,6 +80,7 @@ impl GatherError {
             Self::Rollouts(_) => "NotListed",
             Self::Rendered { .. } => "NotFound",
             Self::Passing { .. } => "Unavailable",
+            Self::Unwatched { .. } => "Forbidden",
             Self::Engine(error) => error.reason(),
             Self::Kind { source, .. } | Self::Object { source, .. } => source.reason(),
         }
@@ -162,17 +170,25 @@ pub(super) async fn world(
 
 /// Opens the watches that `config` will need, so that a replica which comes to lead has them. What can't be opened now is
 /// opened then.
-pub(super) async fn warm(ctx: &Context, config: &str) {
+pub(super) async fn warm(ctx: &Context, config: &str, spec: &VirtPlatformConfigSpec, items: &[Item]) {
     let Some(profile) = registry::find(ctx.profiles, config) else { return };
+    let options = spec.options.as_ref().and_then(|options| options.get(profile.about().options_key));
+    // What does not parse is not planned either.
+    let Ok(planner) = profile.configure(options) else { return };
     let seen = |subject: Subject, version: Option<String>| ctx.triggers.seen(config, subject, version);
     let engine = Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen);
-    if let Err(error) = followed_kinds(ctx, config, profile, &engine).await {
+    let opened = async {
+        let served = served_kinds(ctx, config, profile, &engine).await?;
+        let targets = read_targets(planner.as_ref()).chain(items.iter().map(|item| item.target_ref.clone()));
+        Ok::<_, GatherError>(ctx.watches.follow(config, &scopes(ctx, profile, &served, targets)).await?)
+    };
+    if let Err(error) = opened.await {
         tracing::debug!(config, %error, "watches can't be opened yet");
     }
 }
 
-/// The profile's kinds that are served, watched from now on. What is not served may come: its CRD is followed.
-async fn followed_kinds(
+/// The profile's kinds that are served. What is not served may come: its CRD is followed.
+async fn served_kinds(
     ctx: &Context,
     config: &str,
     profile: &dyn Profile,
@@ -184,25 +200,42 @@ async fn followed_kinds(
         let name = kind.crd_name();
         ctx.triggers.seen(config, crd_subject(&name), ctx.watches.crd_version(&name));
     }
-    let served = engine.served(kinds).await?;
-    // CRDs are followed by a watch of their own.
-    let scopes: Vec<_> = served
-        .iter()
-        .filter(|(kind, _)| kind.group != "apiextensions.k8s.io")
-        .flat_map(|(kind, served)| {
-            let scope = |namespace| Scope { served: served.clone(), namespace };
-            namespaces(profile, kind).into_iter().map(scope)
-        })
-        .collect();
-    ctx.watches.follow(config, &scopes).await?;
-    Ok(served)
+    Ok(engine.served(kinds).await?)
 }
 
-/// The namespaces outside of which the profile has nothing of this kind; `None` stands for all of them.
-fn namespaces(profile: &dyn Profile, kind: &Kind) -> BTreeSet<Option<&'static str>> {
-    let declared = profile.kinds().iter().filter(|declared| declared.kind == *kind);
-    let namespaces: BTreeSet<_> = declared.map(|declared| declared.namespace).collect();
-    if namespaces.is_empty() || namespaces.contains(&None) { BTreeSet::from([None]) } else { namespaces }
+/// The objects that the planner reads.
+fn read_targets(planner: &dyn Planner) -> impl Iterator<Item = TargetRef> {
+    let needed = planner.prerequisites().into_iter().filter_map(|needed| {
+        let (namespace, name) = needed.object?;
+        Some(Read { kind: needed.kind, namespace, name })
+    });
+    let reads: Vec<_> = planner.reads().into_iter().chain(needed).collect();
+    reads.into_iter().map(|Read { kind, namespace, name }| TargetRef {
+        // Which of the versions it is read in makes no difference to who it is.
+        api_version: format!("{}/{}", kind.group, kind.versions.first().unwrap_or(&"")),
+        kind: kind.kind.to_owned(),
+        namespace,
+        name,
+    })
+}
+
+/// What is watched for `targets`: the rest of what the profile declares costs nothing. The pools always are.
+fn scopes(
+    ctx: &Context,
+    profile: &dyn Profile,
+    served: &BTreeMap<Kind, Served>,
+    targets: impl IntoIterator<Item = TargetRef>,
+) -> Vec<Scope> {
+    let targets: Vec<_> = targets.into_iter().collect();
+    let declared = registry::watched(profile).into_iter().filter_map(|Watched { kind, namespace, name }| {
+        // CRDs are followed by a watch of their own.
+        let served = served.get(&kind).filter(|_| kind.group != "apiextensions.k8s.io")?;
+        Some(Scope { served: served.clone(), namespace, name })
+    });
+    let needed = declared.filter(|scope| targets.iter().any(|target| scope.covers(target)));
+    let pools = ctx.rollouts.watched();
+    let pools = served.get(&pools).map(|served| Scope { served: served.clone(), namespace: None, name: None });
+    needed.chain(pools).collect()
 }
 
 /// The kind as it is served, if it is.
@@ -236,7 +269,11 @@ impl Look<'_> {
         planner: &dyn Planner,
         before: Option<&Drafted>,
     ) -> Result<Result<Drafted, World>, GatherError> {
-        let served = followed_kinds(self.ctx, self.config, self.profile, &self.engine).await?;
+        let served = served_kinds(self.ctx, self.config, self.profile, &self.engine).await?;
+        let reads = scopes(self.ctx, self.profile, &served, read_targets(planner));
+        if let Some(scope) = self.ctx.watches.follow(self.config, &reads).await?.first() {
+            return Err(GatherError::Unwatched { kind: scope.served.resource.kind.clone(), remedy: scope.remedy() });
+        }
         // What a watch has followed since it was read is as it was.
         // And what a profile makes of a value may depend on its options.
         let same = before.filter(|before| !self.all && before.generation == self.wanted.generation);
@@ -246,11 +283,28 @@ impl Look<'_> {
             Drafting::Drafted(engine::Wanted { mut drafts, inputs, exclusions, left_out, used }) => {
                 let generation = self.wanted.generation;
                 drafts.extend(prune::departed(self.status, &drafts, self.wanted.options.as_ref()));
-                Ok(Drafted { generation, drafts, inputs, exclusions, left_out, used })
+                let unwatched = self.follow(&served, read_targets(planner), &drafts).await?;
+                Ok(Drafted { generation, drafts, inputs, exclusions, left_out, used, unwatched })
             }
             Drafting::Missing(missing) => Err(World::Missing(missing)),
             Drafting::Invalid(problem) => Err(World::Invalid(problem)),
         })
+    }
+
+    /// Watches what was read and what is drafted, and nothing else. Returns the drafts whose objects may not be watched, with what to do:
+    /// these are blocked, and no others.
+    async fn follow(
+        &self,
+        served: &BTreeMap<Kind, Served>,
+        reads: impl Iterator<Item = TargetRef>,
+        drafts: &[Draft],
+    ) -> Result<BTreeMap<String, String>, GatherError> {
+        let targets: Vec<_> = drafts.iter().map(|draft| (&draft.name, compose::target(draft))).collect();
+        let all = scopes(self.ctx, self.profile, served, reads.chain(targets.iter().map(|(_, target)| target.clone())));
+        let forbidden = self.ctx.watches.follow(self.config, &all).await?;
+        self.ctx.watches.keep_only(self.config, &all);
+        let remedy = |target: &TargetRef| Some(forbidden.iter().find(|scope| scope.covers(target))?.remedy());
+        Ok(targets.into_iter().filter_map(|(name, target)| Some((name.clone(), remedy(&target)?))).collect())
     }
 
     fn has_changed(&self, read: &Read) -> bool {
@@ -273,7 +327,9 @@ impl Look<'_> {
         // As they are before anything is asked: what changes meanwhile must be seen as a change afterwards.
         let circumstances: Vec<_> = drafts.iter().map(|draft| self.circumstances(draft, choices)).collect();
         let (kinds, remembered, claims) = (self.profile.kinds(), &self.status.items, &self.claims);
-        let task = Task { profile: self.config, kinds, drafts, remembered, claims, choices, exact: self.all };
+        let unwatched = &drafted.unwatched;
+        let exact = self.all;
+        let task = Task { profile: self.config, kinds, drafts, remembered, claims, choices, unwatched, exact };
         let items = self.engine.items(task, reused).await?;
         let mut previewed = BTreeMap::new();
         for ((draft, item), circumstances) in drafts.iter().zip(items).zip(circumstances) {

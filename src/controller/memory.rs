@@ -88,6 +88,8 @@ pub(super) struct Drafted {
     pub(super) left_out: Vec<LeftOut>,
     /// What the profile used of the objects that it read.
     pub(super) used: Remembered,
+    /// The drafts whose objects may not be watched, with what to do for that.
+    pub(super) unwatched: BTreeMap<String, String>,
 }
 
 /// A planned item, and what it was planned from.

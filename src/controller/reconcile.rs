@@ -106,7 +106,9 @@ async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
         // Another replica leads. When this one does, everything is looked at.
         match config.spec.action {
             Action::Ignore => ctx.stand_aside(&name),
-            Action::DryRun | Action::Apply => gather::warm(ctx, &name).await,
+            Action::DryRun | Action::Apply => {
+                gather::warm(ctx, &name, &config.spec, config.status.as_ref().map_or(&[], |status| &status.items)).await
+            }
         }
         return (Next::await_change(), false);
     }

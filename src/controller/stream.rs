@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
 use kube::api::{Api, DynamicObject};
-use kube::core::PartialObjectMeta;
+use kube::core::{PartialObjectMeta, Status};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Resource, ResourceExt};
@@ -25,6 +25,8 @@ pub(super) enum Told {
     Changed(Object),
     Listed,
     NotServed,
+    /// The right to list or to watch is missing.
+    Forbidden,
 }
 
 /// An object in a version, or gone.
@@ -34,14 +36,15 @@ pub(super) struct Object {
     pub(super) version: Option<String>,
 }
 
-/// What happens to the objects of a kind, by their metadata.
+/// What happens to the objects of a kind, or to the one of that name, by their metadata.
 pub(super) fn events(
     api: Api<PartialObjectMeta<DynamicObject>>,
     kind: &str,
+    only: Option<&str>,
     watched: Watched,
 ) -> impl Stream<Item = Told> + use<> {
     let kind = kind.to_owned();
-    watched.follow(list_and_watch(api)).filter_map(move |event| {
+    watched.follow(list_and_watch(api, only)).filter_map(move |event| {
         let told = match event {
             Ok(Event::Init) => Some(Told::Began),
             Ok(Event::InitDone) => Some(Told::Listed),
@@ -54,6 +57,7 @@ pub(super) fn events(
                 Some(Told::Changed(Object { namespace: object.namespace(), name: object.name_any(), version: None }))
             }
             Err(error) if is_not_served(&error) => Some(Told::NotServed),
+            Err(error) if is_forbidden(&error) => Some(Told::Forbidden),
             Err(error) => {
                 tracing::debug!(kind, %error, "watch interrupted");
                 None
@@ -63,16 +67,24 @@ pub(super) fn events(
     })
 }
 
-/// Lists and watches with one request, or with a list in small pages where the server can't stream it.
+/// Lists and watches with one request, or with a list in small pages where the server can't stream it. With `only`, the objects of that
+/// name: whoever may list and watch only those may do it this way.
 ///
 /// A server that does not know streaming lists at all ignores the wish and never ends the list: after
 /// [`STREAM_TIMEOUT`] pages are used for good.
-pub(super) fn list_and_watch<K>(api: Api<K>) -> impl Stream<Item = watcher::Result<Event<K>>> + Send + use<K>
+pub(super) fn list_and_watch<K>(
+    api: Api<K>,
+    only: Option<&str>,
+) -> impl Stream<Item = watcher::Result<Event<K>>> + Send + use<K>
 where
     K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    let streamed = watcher(api.clone(), watcher::Config::default().streaming_lists()).default_backoff().boxed();
-    stream::unfold((streamed, Some(api)), |(mut events, mut unproven)| async move {
+    let config = watcher::Config {
+        field_selector: only.map(|name| format!("metadata.name={name}")),
+        ..watcher::Config::default()
+    };
+    let streamed = watcher(api.clone(), config.clone().streaming_lists()).default_backoff().boxed();
+    stream::unfold((streamed, Some(api), config), |(mut events, mut unproven, config)| async move {
         loop {
             let next = match &unproven {
                 Some(_) => tokio::time::timeout(STREAM_TIMEOUT, events.next()).await,
@@ -87,12 +99,12 @@ where
             };
             match (unproven.take(), next) {
                 (Some(api), _) if can_not_stream => {
-                    let paged = watcher::Config::default().page_size(PAGE_SIZE);
+                    let paged = config.clone().page_size(PAGE_SIZE);
                     events = watcher(api, paged).default_backoff().boxed();
                 }
                 (api, Ok(next)) => {
                     let proven = matches!(next, Some(Ok(Event::InitDone)));
-                    return Some((next?, (events, api.filter(|_| !proven))));
+                    return Some((next?, (events, api.filter(|_| !proven), config)));
                 }
                 (None, Err(_)) | (Some(_), Err(_)) => return None,
             }
@@ -102,16 +114,24 @@ where
 
 /// Whether the watch ended because nothing is served there any more.
 pub(super) fn is_not_served(error: &watcher::Error) -> bool {
+    answer(error).is_some_and(|status| matches!(ClusterError::from(kube::Error::Api(status)), ClusterError::NotServed))
+}
+
+/// Whether the right to list or to watch is missing.
+pub(super) fn is_forbidden(error: &watcher::Error) -> bool {
+    answer(error).is_some_and(|status| status.code == 403)
+}
+
+/// What the server answered instead of a list or a watch.
+fn answer(error: &watcher::Error) -> Option<Box<Status>> {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => {
-            matches!(ClusterError::from(kube::Error::Api(status.clone())), ClusterError::NotServed)
-        }
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status.clone()),
+        watcher::Error::WatchError(status) => Some(status.clone()),
         watcher::Error::InitialListFailed(_)
         | watcher::Error::WatchStartFailed(_)
         | watcher::Error::WatchFailed(_)
-        | watcher::Error::WatchError(_)
-        | watcher::Error::NoResourceVersion => false,
+        | watcher::Error::NoResourceVersion => None,
     }
 }

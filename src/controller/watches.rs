@@ -1,7 +1,8 @@
 //! Watches that are opened and closed while the operator runs.
 //!
 //! One watch for each kind, shared by all configurations that depend on it. Only metadata is asked for and nothing of it
-//! is kept: an event says which object is in which version, and [`Triggers`] knows whether that matters. The exception is
+//! is kept: an event says which object is in which version, and [`Triggers`] knows whether that matters. Of the kinds of Kubernetes
+//! itself, of which a cluster has many, single objects are watched. The exception is
 //! the kind that tells about rollouts, which is handed to [`Rollouts`] in full. CRDs are watched all the time, so that
 //! a kind is seen when it is installed.
 
@@ -20,8 +21,9 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::health::Health;
-use super::stream::{Object, Told, events, is_not_served, list_and_watch};
+use super::stream::{Object, Told, events, is_forbidden, is_not_served, list_and_watch};
 use super::triggers::{Causes, Triggers};
+use crate::api::TargetRef;
 use crate::cluster::{Cluster, Served, Subject};
 use crate::rollout::Rollouts;
 
@@ -40,14 +42,24 @@ pub(super) struct NotListed {
     kind: &'static str,
 }
 
-/// Group, kind, and the namespace if only that is watched.
-type Key = (String, String, Option<&'static str>);
+/// Group, kind, and the namespace and the name if only those are watched.
+type Key = (String, String, Option<&'static str>, Option<&'static str>);
 
-/// A kind to watch, everywhere or in one namespace.
+/// A kind to watch: everywhere or in one namespace, all objects or those of one name.
 #[derive(Clone)]
 pub(super) struct Scope {
     pub(super) served: Served,
     pub(super) namespace: Option<&'static str>,
+    pub(super) name: Option<&'static str>,
+}
+
+/// How far the first list of a watch is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    Awaited,
+    Listed,
+    /// It is asked for again, with pauses: the right may come.
+    Forbidden,
 }
 
 /// The open watches.
@@ -73,7 +85,7 @@ struct Open {
     version: String,
     users: BTreeSet<String>,
     task: AbortHandle,
-    synced: watch::Receiver<bool>,
+    listing: watch::Receiver<Listing>,
 }
 
 impl Drop for Open {
@@ -107,22 +119,16 @@ impl Watches {
         lock(&self.open)
     }
 
-    /// Watches exactly `kinds` for `config`, and waits until their first lists are read: what is read afterwards can't
-    /// change unnoticed.
+    /// Watches `kinds` for `config` as well, and waits until their first lists are read: what is read afterwards can't
+    /// change unnoticed. Returns those that may not be listed and watched.
     ///
     /// # Errors
     ///
     /// If the rollouts could not be listed in time: what is not known of them must not be taken for absent.
-    pub(super) async fn follow(&self, config: &str, kinds: &[Scope]) -> Result<(), NotListed> {
-        let mut waiting: Vec<watch::Receiver<bool>> = Vec::new();
+    pub(super) async fn follow(&self, config: &str, kinds: &[Scope]) -> Result<Vec<Scope>, NotListed> {
+        let mut waiting: Vec<watch::Receiver<Listing>> = Vec::new();
         {
             let mut watches = self.watches();
-            let wanted: BTreeSet<_> = kinds.iter().map(key).collect();
-            for (kind, open) in watches.iter_mut() {
-                if !wanted.contains(kind) {
-                    open.users.remove(config);
-                }
-            }
             for scope in kinds {
                 let version = &scope.served.resource.version;
                 let usable = |open: &Open| open.version == *version && !open.task.is_finished();
@@ -137,25 +143,35 @@ impl Watches {
                         watches.insert(key(scope), open);
                     }
                 }
-                waiting.extend(watches.get(&key(scope)).map(|open| open.synced.clone()));
+                waiting.extend(watches.get(&key(scope)).map(|open| open.listing.clone()));
             }
-            watches.retain(|_, open| !open.users.is_empty());
         }
-        let all = waiting.into_iter().map(|mut synced| async move { synced.wait_for(|synced| *synced).await.is_ok() });
+        let told = |listing: &Listing| *listing != Listing::Awaited;
+        let all = waiting.into_iter().map(|mut listing| async move { listing.wait_for(told).await.is_ok() });
         let in_time = tokio::time::timeout(SYNC_TIMEOUT, futures::future::join_all(all)).await.is_ok();
-        if in_time {
-            return Ok(());
+        if !in_time {
+            tracing::warn!(config, "a watch has not listed its objects in time; planning goes on without it");
         }
         let full = self.rollouts.watched();
-        let listed = |open: &Open| *open.synced.borrow();
+        let full_key = (full.group.to_owned(), full.kind.to_owned(), None, None);
         let watches = self.watches();
-        match watches.get(&(full.group.to_owned(), full.kind.to_owned(), None)) {
-            Some(open) if open.users.contains(config) && !listed(open) => Err(NotListed { kind: full.plural }),
-            Some(_) | None => {
-                tracing::warn!(config, "a watch has not listed its objects in time; planning goes on without it");
-                Ok(())
-            }
+        let listing = |open: &Open| *open.listing.borrow();
+        if watches.get(&full_key).is_some_and(|open| open.users.contains(config) && listing(open) != Listing::Listed) {
+            return Err(NotListed { kind: full.plural });
         }
+        let is_forbidden = |open: &Open| listing(open) == Listing::Forbidden;
+        let forbidden = kinds.iter().filter(|scope| watches.get(&key(scope)).is_some_and(is_forbidden));
+        Ok(forbidden.cloned().collect())
+    }
+
+    /// Watches nothing but `kinds` for `config` any more.
+    pub(super) fn keep_only(&self, config: &str, kinds: &[Scope]) {
+        let wanted: BTreeSet<_> = kinds.iter().map(key).collect();
+        let mut watches = self.watches();
+        for (_, open) in watches.iter_mut().filter(|(kind, _)| !wanted.contains(*kind)) {
+            open.users.remove(config);
+        }
+        watches.retain(|_, open| !open.users.is_empty());
     }
 
     /// Closes every watch.
@@ -201,7 +217,7 @@ impl Watches {
         async move {
             let mut listed = BTreeSet::new();
             let mut began = false;
-            let mut events = pin!(events(api, &resource.kind, watched));
+            let mut events = pin!(events(api, &resource.kind, None, watched));
             while let Some(event) = events.next().await {
                 let changed = match event {
                     Told::Changed(crd) if names.contains_key(&crd.name) => {
@@ -217,7 +233,7 @@ impl Watches {
                         let known: Vec<_> = lock(&state).crds.keys().cloned().collect();
                         known.into_iter().filter(|name| !listed.contains(name)).map(|name| (name, None)).collect()
                     }
-                    Told::Changed(_) | Told::NotServed => Vec::new(),
+                    Told::Changed(_) | Told::NotServed | Told::Forbidden => Vec::new(),
                 };
                 for (name, version) in changed {
                     let Some((group, _)) = names.get(&name) else { continue };
@@ -257,19 +273,19 @@ impl Watches {
 
     fn open(&self, scope: &Scope, users: BTreeSet<String>) -> Open {
         let served = &scope.served;
-        let (listed, synced) = watch::channel(false);
+        let (told, listing) = watch::channel(Listing::Awaited);
         let full = self.rollouts.watched();
         let task = if (full.group, full.kind) == (served.resource.group.as_str(), served.resource.kind.as_str()) {
-            tokio::spawn(self.watch_rollouts(served.clone(), listed)).abort_handle()
+            tokio::spawn(self.watch_rollouts(served.clone(), told)).abort_handle()
         } else {
-            tokio::spawn(self.watch_metadata(scope.clone(), listed)).abort_handle()
+            tokio::spawn(self.watch_metadata(scope.clone(), told)).abort_handle()
         };
         tracing::debug!(kind = served.resource.kind, version = served.resource.version, "watch opened");
-        Open { version: served.resource.version.clone(), users, task, synced }
+        Open { version: served.resource.version.clone(), users, task, listing }
     }
 
-    fn watch_metadata(&self, scope: Scope, listed: watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
-        let Scope { served, namespace } = scope;
+    fn watch_metadata(&self, scope: Scope, listing: watch::Sender<Listing>) -> impl Future<Output = ()> + use<> {
+        let Scope { served, namespace, name } = scope;
         let watched = self.health.begin(&served.resource);
         let client = watched.client(self.cluster.client());
         let api: Api<PartialObjectMeta<DynamicObject>> = match namespace {
@@ -279,7 +295,7 @@ impl Watches {
         let (cluster, triggers) = (self.cluster.clone(), self.triggers.clone());
         async move {
             let (group, kind) = (&served.resource.group, &served.resource.kind);
-            let mut events = pin!(events(api, kind, watched));
+            let mut events = pin!(events(api, kind, name, watched));
             while let Some(event) = events.next().await {
                 match event {
                     Told::Changed(object) => {
@@ -290,7 +306,12 @@ impl Watches {
                     Told::Began => {}
                     Told::Listed => {
                         // Whoever was there before a reconnect and is not there now is in no event.
-                        if listed.send_replace(true) {
+                        if listing.send_replace(Listing::Listed) != Listing::Awaited {
+                            triggers.may_have_changed(group, kind);
+                        }
+                    }
+                    Told::Forbidden => {
+                        if listing.send_replace(Listing::Forbidden) == Listing::Listed {
                             triggers.may_have_changed(group, kind);
                         }
                     }
@@ -304,38 +325,66 @@ impl Watches {
         }
     }
 
-    fn watch_rollouts(&self, served: Served, listed: watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
+    fn watch_rollouts(&self, served: Served, listing: watch::Sender<Listing>) -> impl Future<Output = ()> + use<> {
         let watched = self.health.begin(&served.resource);
         let api: Api<DynamicObject> = Api::all_with(watched.client(self.cluster.client()), &served.resource);
         let (triggers, rollouts, state) = (self.triggers.clone(), self.rollouts.clone(), self.state.clone());
         async move {
             let mut objects = Vec::new();
-            let mut events = pin!(watched.follow(list_and_watch(api)));
+            let mut events = pin!(watched.follow(list_and_watch(api, None)));
             while let Some(event) = events.next().await {
                 match event {
                     Ok(Event::Init) => objects.clear(),
                     Ok(Event::InitApply(object)) => objects.extend(full(object)),
                     Ok(Event::InitDone) => {
                         rollouts.saw_all(&std::mem::take(&mut objects));
-                        listed.send_replace(true);
+                        listing.send_replace(Listing::Listed);
                     }
                     Ok(Event::Apply(object)) => full(object).iter().for_each(|object| rollouts.saw(object)),
                     Ok(Event::Delete(object)) => rollouts.lost(&object.name_any()),
                     Err(error) if is_not_served(&error) => {
                         rollouts.saw_all(&[]);
-                        listed.send_replace(true);
+                        listing.send_replace(Listing::Listed);
                         return;
+                    }
+                    Err(error) if is_forbidden(&error) && *listing.borrow() == Listing::Awaited => {
+                        listing.send_replace(Listing::Forbidden);
+                        continue;
                     }
                     Err(error) => {
                         tracing::debug!(kind = served.resource.kind, %error, "watch interrupted");
                         continue;
                     }
                 }
-                if *listed.borrow() {
+                if *listing.borrow() == Listing::Listed {
                     tell_rollouts(&state, &triggers, rollouts.as_ref());
                 }
             }
         }
+    }
+}
+
+impl Scope {
+    /// Whether events of the object come through its watch.
+    pub(super) fn covers(&self, target: &TargetRef) -> bool {
+        let resource = &self.served.resource;
+        (resource.group.as_str(), resource.kind.as_str()) == (target.group(), target.kind.as_str())
+            && self.namespace.is_none_or(|namespace| target.namespace.as_deref() == Some(namespace))
+            && self.name.is_none_or(|name| target.name == name)
+    }
+
+    /// What an administrator adds to the rights of the operator, where they are missing.
+    pub(super) fn remedy(&self) -> String {
+        let ApiResource { group, plural, .. } = &self.served.resource;
+        let place = match self.namespace {
+            Some(namespace) => format!("a Role in namespace {namespace}, or to a ClusterRole"),
+            None => "a ClusterRole".to_owned(),
+        };
+        let only = self.name.map(|name| format!("resourceNames: [{name:?}], ")).unwrap_or_default();
+        format!(
+            "a right is missing, without which changes would not be seen. Add this rule to {place} of the operator: \
+             {{apiGroups: [{group:?}], resources: [{plural:?}], {only}verbs: [\"list\", \"watch\"]}}"
+        )
     }
 }
 
@@ -377,7 +426,7 @@ pub(super) fn crd_subject(name: &str) -> Subject {
 
 fn key(scope: &Scope) -> Key {
     let resource = &scope.served.resource;
-    (resource.group.clone(), resource.kind.clone(), scope.namespace)
+    (resource.group.clone(), resource.kind.clone(), scope.namespace, scope.name)
 }
 
 /// The object as JSON, without what is half of it and never needed.

@@ -133,6 +133,11 @@ impl Engine<'_> {
         if kind.namespaced != target.namespace.is_some() {
             return blocked(remedy::wrong_scope(&target, kind.namespaced));
         }
+        if let Some(remedy) = task.unwatched.get(&draft.name) {
+            // So that it matters when the right has come.
+            (self.seen)(kind.subject(target.namespace.as_deref(), &target.name), None);
+            return blocked(remedy.clone());
+        }
         let remembered = remembered(task, draft);
         let subject = Subject { draft, target, kind, manager: manager(task.profile), remembered };
         match &draft.body {

@@ -121,6 +121,8 @@ pub struct Task<'a> {
     pub claims: &'a [Claim],
     /// What administrators want otherwise.
     pub choices: &'a Choices,
+    /// The drafts whose objects may not be watched, by name, with what to do for that: they are blocked.
+    pub unwatched: &'a BTreeMap<String, String>,
     /// Whether the server is asked for conflicts in every case. Else they are read off the object where somebody has plainly changed
     /// what was applied: that is what a plan shows of drift with one request less, and what approves it asks again.
     pub exact: bool,

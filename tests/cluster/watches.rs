@@ -12,7 +12,7 @@ use kube::client::Body;
 use serde_json::json;
 use tokio::time::Instant;
 use tower::BoxError;
-use virt_advisor::api::Phase;
+use virt_advisor::api::{Operation, Phase};
 use virt_advisor::controller::{Health, Settings, WatchHealth, WatchState};
 
 use crate::fixture::{PATIENCE, VERSION, root};
@@ -72,7 +72,7 @@ async fn c7_a_streamed_list_without_an_end_is_replaced_by_pages() {
     stage.edit("x", json!({"spec": {"size": 2}})).await;
     stage.wait_for(NAME, "drift", Phase::Drifted).await;
     stage.widgets().delete("x", &DeleteParams::default()).await.unwrap();
-    stage.wait(NAME, "a deletion", |status| status.items[0].operation == virt_advisor::api::Operation::Create).await;
+    stage.wait(NAME, "a deletion", |status| status.items[0].operation == Operation::Create).await;
     stage.finish(running).await;
 }
 
@@ -223,5 +223,45 @@ async fn a_conversion_that_fails_is_waited_for() {
     stage.reading_failed(WITH_GADGETS, "False").await;
     assert_eq!(stage.widgets().get("x").await.unwrap().data["spec"]["size"], 1);
     stage.rest_of_kinds().await;
+    stage.finish(running).await;
+}
+
+/// Cases W-6 and W-10: a right that is missing holds up the item that needs it, names the rule, and is noticed when it comes. What nothing
+/// is drafted of is not asked for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w_10_a_kind_that_may_not_be_watched_blocks_its_items_alone() {
+    let stage = Stage::set().await;
+    stage.install("Gadget").await;
+    let refuse = Arc::new(AtomicBool::new(true));
+    let refusing = refuse.clone();
+    let client = controlplane::faults::ruled(
+        stage.client(),
+        Arc::new(move |request| {
+            let refused = refusing.load(Ordering::SeqCst) && request.uri().path().ends_with("/v1/gadgets");
+            refused
+                .then(|| controlplane::faults::status(403, "Forbidden", "User \"us\" cannot list resource \"gadgets\""))
+        }),
+    );
+    let mark = stage.mark();
+    let running = Stage::run(client);
+    let widget = item("w", 0, json!({"size": 1}));
+    stage.configure(WITH_GADGETS, "DryRun", std::slice::from_ref(&widget)).await;
+    stage.wait_for(WITH_GADGETS, "a plan without gadgets", Phase::ReviewRequired).await;
+    assert_eq!(stage.requests(&mark).iter().filter(|request| request.resource == "gadgets").count(), 0);
+
+    let gadget = json!({"name": "g", "object": object("Gadget", "g", json!({"size": 1}))});
+    stage.patch(WITH_GADGETS, json!({"options": {"gadgets": {"items": [widget, gadget]}}})).await;
+    let planned = |operations: [Operation; 2]| {
+        move |status: &virt_advisor::api::VirtPlatformConfigStatus| {
+            status.items.iter().map(|item| item.operation).collect::<Vec<_>>() == operations
+        }
+    };
+    let status = stage.wait(WITH_GADGETS, "blocked", planned([Operation::Create, Operation::Blocked])).await;
+    let why = &status.items[1].message;
+    let rule = r#"{apiGroups: ["example.dev"], resources: ["gadgets"], verbs: ["list", "watch"]}"#;
+    assert!(why.contains("a right is missing") && why.contains(rule), "{why}");
+
+    refuse.store(false, Ordering::SeqCst);
+    stage.wait(WITH_GADGETS, "the right has come", planned([Operation::Create, Operation::Create])).await;
     stage.finish(running).await;
 }

@@ -21,6 +21,13 @@ impl Kind {
     pub fn crd_name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
+
+    /// Whether Kubernetes itself brings this kind. Of those a cluster has many objects, which are none of ours: the named ones are
+    /// watched one by one, and RBAC is limited to them.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        !self.group.contains('.') || self.group == "rbac.authorization.k8s.io"
+    }
 }
 
 /// Groups and kinds whose objects run code on machines or grant rights; `*` stands for every kind of the group.
@@ -68,7 +75,8 @@ pub struct Declared {
     pub kind: Kind,
     /// What is done with it.
     pub access: Access,
-    /// The only object that is read or written, if there is only one; RBAC is then limited to that name.
+    /// The only object that is read or written, if there is only one; RBAC is then limited to that name, and for kinds of Kubernetes
+    /// itself the watch too.
     pub name: Option<&'static str>,
     /// The only namespace in which it is, for kinds that are too sensitive or too many to be watched everywhere: watch and
     /// RBAC are then limited to it. `None` for kinds that have no namespace, and where it is not known beforehand.

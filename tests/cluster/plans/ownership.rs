@@ -343,6 +343,7 @@ async fn what_a_profile_never_creates_it_never_deletes() {
         remembered: &[],
         claims: &[],
         choices: &Choices::default(),
+        unwatched: &std::collections::BTreeMap::new(),
         exact: true,
     };
     let plan = Engine::new(&world.cluster, &world.pools, &unheard).plan(Basis::default(), task).await.unwrap();

@@ -103,6 +103,7 @@ impl World {
             remembered,
             claims: &[],
             choices: &Choices::default(),
+            unwatched: &std::collections::BTreeMap::new(),
             exact: true,
         };
         Engine::new(&self.cluster, &self.pools, &unheard).plan(Basis::default(), task).await

@@ -101,6 +101,7 @@ async fn planned(cluster: &Cluster, drafts: &[Draft]) -> Result<Duration> {
         remembered: &[],
         claims: &[],
         choices: &Choices::default(),
+        unwatched: &std::collections::BTreeMap::new(),
         exact: true,
     };
     let plan = Engine::new(cluster, &pools, &unheard).plan(Basis::default(), task).await?;
