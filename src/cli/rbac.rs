@@ -121,6 +121,13 @@ fn rules() -> BTreeMap<Option<&'static str>, Vec<Value>> {
     for asked in rollout::ASKED_KINDS {
         rules.push(rule(asked.group, asked.plural, &["list"], &[]));
     }
+    for grant in registry::PROFILES.iter().flat_map(|profile| profile.grants()) {
+        let mut grants = json!({"apiGroups": [grant.group], "resources": grant.resources, "verbs": grant.verbs});
+        if !grant.names.is_empty() {
+            grants["resourceNames"] = json!(grant.names);
+        }
+        rules.push(grants);
+    }
     // Told by its watch alone.
     rules.push(rule(rollout::POOL.group, rollout::POOL.plural, &["list", "watch"], &[]));
     let mut rules = BTreeMap::from([(None, rules)]);
@@ -146,7 +153,7 @@ fn rules() -> BTreeMap<Option<&'static str>, Vec<Value>> {
             let verbs: &[&str] = match found.access {
                 Access::Read => &["get"],
                 Access::Update => &["get", "patch"],
-                Access::Create => &["get", "patch", "create"],
+                Access::Create | Access::Merge(_) => &["get", "patch", "create"],
                 Access::Write => &["get", "patch", "create", "delete"],
             };
             if granted.insert((names, verbs)) {

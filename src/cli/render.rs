@@ -105,6 +105,7 @@ fn plan(flags: &RenderFlags) -> Result<(Plan, Vec<TargetRef>), String> {
     let plan = offline::plan(
         Basis { profile: about.name.to_owned(), options, inputs: Vec::new() },
         &drafts,
+        profile.kinds(),
         &choices,
         &recorded,
     )?;

@@ -11,6 +11,7 @@ use crate::api::{FIELD_MANAGER, Item, ItemState, Operation, TargetRef};
 use crate::cluster::{ApplyMode, ClusterError, Precondition, Previewed, Served};
 use crate::plan::claim::Claim;
 use crate::plan::compose::{compose, target};
+use crate::plan::document::{self, into_document, remains};
 use crate::plan::item::{Effect, PlanItem, Preview};
 use crate::plan::overrides::{Adjusted, Overrides, dependants};
 use crate::plan::quantity::keep_spelling;
@@ -124,8 +125,10 @@ impl Engine<'_> {
         let (kind, target) = match self.served_as(task, draft, target).await {
             Ok((Some(kind), target)) => (kind, target),
             // Its objects went with the kind.
-            Ok((None, target)) if matches!(draft.body, Body::Remove(_)) && declared(task, &target).is_some() => {
-                return Ok(Preview::Removal { live: None, result: None, stays_for: Vec::new() });
+            Ok((None, target))
+                if matches!(draft.body, Body::Remove(_)) && check::declared(task.kinds, &target).is_some() =>
+            {
+                return Ok(Preview::gone(None));
             }
             Ok((None, target)) => return blocked(remedy::not_served(&target)),
             Err(source) => return Err(EngineError::Preview { object: described, source }.into()),
@@ -154,7 +157,7 @@ impl Engine<'_> {
         draft: &Draft,
         mut target: TargetRef,
     ) -> Result<(Option<Served>, TargetRef), ClusterError> {
-        let found = match (&draft.body, declared(task, &target)) {
+        let found = match (&draft.body, check::declared(task.kinds, &target)) {
             (Body::Remove(_), Some(declared)) => self.cluster.resolve(&declared.kind).await?,
             _ => {
                 let named = json!({"apiVersion": target.api_version, "kind": target.kind});
@@ -185,6 +188,14 @@ impl Engine<'_> {
                 }
                 Some(_) | None => {}
             }
+            let merged = match document::of(task.kinds, target) {
+                Some(document) => match into_document(target, document, desired, live.as_ref()) {
+                    Ok(merged) => Some(merged),
+                    Err(problem) => return blocked(problem),
+                },
+                None => None,
+            };
+            let desired = merged.as_ref().unwrap_or(desired);
             let overrides = match overrides(task, subject, live.as_ref()) {
                 Ok(overrides) => overrides,
                 Err(problem) => return blocked(problem),
@@ -237,10 +248,10 @@ impl Engine<'_> {
     /// What taking back our part would do: the object goes where nobody else has one.
     async fn removal(&self, task: Task<'_>, subject: &Subject<'_>) -> Result<Preview, Obstacle> {
         let Some(live) = self.live(subject).await? else {
-            return Ok(Preview::Removal { live: None, result: None, stays_for: Vec::new() });
+            return Ok(Preview::gone(None));
         };
         if live.pointer("/metadata/deletionTimestamp").is_some() {
-            return Ok(Preview::Removal { live: Some(live), result: None, stays_for: Vec::new() });
+            return Ok(Preview::gone(Some(live)));
         }
         match overrides(task, subject, Some(&live)) {
             Ok(Overrides { unmanaged: Some(why), .. }) => return Ok(set_aside(task, subject.draft, why, Some(live))),
@@ -252,8 +263,13 @@ impl Engine<'_> {
             // The Go program, whose part is ours.
             others.clear();
         }
-        let ours =
-            [subject.manager.as_str(), FIELD_MANAGER].iter().any(|name| !fields::applied_by(&live, name).is_empty());
+        let leaves = match document::of(task.kinds, &subject.target) {
+            Some(document) => Some(remains(&subject.target, document, &live).map_err(Obstacle::blocks)?),
+            None => None,
+        };
+        // Whoever has edited a document has it from then on, with what is ours in it.
+        let ours = leaves.is_some()
+            || [subject.manager.as_str(), FIELD_MANAGER].iter().any(|name| !fields::applied_by(&live, name).is_empty());
         if !ours {
             // It was ours once, and is no more: left alone. It never was: a fault of the draft.
             let taken_back = |item: &Item| matches!(item.operation, Operation::Remove | Operation::NoChange);
@@ -261,7 +277,8 @@ impl Engine<'_> {
             let ours_once =
                 subject.remembered.is_some_and(|item| item.applied.is_some() || taken_back(item) || begun(item));
             if ours_once {
-                return Ok(Preview::Removal { result: Some(live.clone()), live: Some(live), stays_for: others });
+                let result = Some(live.clone());
+                return Ok(Preview::Removal { live: Some(live), result, leaves: None, stays_for: others });
             }
             let owners = if others.is_empty() { "somebody else".to_owned() } else { others.join(", ") };
             let remedy = format!("{} is not ours to remove: all of it belongs to {owners}", subject.target);
@@ -286,11 +303,11 @@ impl Engine<'_> {
         } else {
             let precondition = Precondition::Exactly { uid, resource_version: version };
             let nothing = subject.target.empty();
-            let mode = ApplyMode::ForcedDryRun;
-            self.cluster.apply(&subject.kind, &nothing, &subject.manager, mode, &precondition).await.map(Some)
+            let (left, mode) = (leaves.as_ref().unwrap_or(&nothing), ApplyMode::ForcedDryRun);
+            self.cluster.apply(&subject.kind, left, &subject.manager, mode, &precondition).await.map(Some)
         };
         match attempt {
-            Ok(result) => Ok(Preview::Removal { live: Some(live), result, stays_for: others }),
+            Ok(result) => Ok(Preview::Removal { live: Some(live), result, leaves, stays_for: others }),
             Err(error) => Err(self.obstacle(subject, error).await),
         }
     }
@@ -402,12 +419,13 @@ fn contested(
 
 /// Whether the profile creates objects of this kind, and does not only change those that are there.
 fn may_create(task: Task<'_>, target: &TargetRef) -> bool {
-    declared(task, target).is_none_or(|declared| matches!(declared.access, Access::Create | Access::Write))
+    let creates = |declared: &Declared| !matches!(declared.access, Access::Read | Access::Update);
+    check::declared(task.kinds, target).is_none_or(creates)
 }
 
 /// Whether the profile deletes objects of this kind that it created.
 fn may_delete(task: Task<'_>, target: &TargetRef) -> bool {
-    declared(task, target).is_none_or(|declared| declared.access == Access::Write)
+    check::declared(task.kinds, target).is_none_or(|declared| declared.access == Access::Write)
 }
 
 /// What the plan before said of the draft's object. One that is taken back had another name there if its item has another object now.
@@ -415,10 +433,4 @@ fn remembered<'a>(task: Task<'a>, draft: &Draft) -> Option<&'a Item> {
     let (target, removes) = (target(draft), matches!(draft.body, Body::Remove(_)));
     let mut same = task.remembered.iter().filter(|item| item.target_ref.is_same_object(&target));
     same.find(|item| removes || item.name == draft.name)
-}
-
-/// What the profile declares of the object's kind.
-fn declared<'a>(task: Task<'a>, target: &TargetRef) -> Option<&'a Declared> {
-    let kind = (target.group(), target.kind.as_str());
-    task.kinds.iter().find(|declared| (declared.kind.group, declared.kind.kind) == kind)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use profile_sdk::{Body, Draft};
+use profile_sdk::{Body, Declared, Draft};
 use serde_json::Value;
 
 use super::compose::target;
@@ -185,6 +185,15 @@ fn twice(draft: &Draft, drafts: &[Draft]) -> Option<String> {
     let is_twin = |other: &&Draft| other.name != draft.name && target(other).is_same_object(&own);
     let other = drafts.iter().find(is_twin)?;
     Some(format!("items {} and {} are about the same object, {own}", draft.name, other.name))
+}
+
+/// What `kinds` declare of the object, or else of its kind.
+#[must_use]
+pub fn declared<'a>(kinds: &'a [Declared], target: &TargetRef) -> Option<&'a Declared> {
+    let kind = (target.group(), target.kind.as_str());
+    let mut of_kind = kinds.iter().filter(|declared| (declared.kind.group, declared.kind.kind) == kind);
+    let first = of_kind.clone().next();
+    of_kind.find(|declared| declared.name == Some(&target.name)).or(first)
 }
 
 #[cfg(test)]

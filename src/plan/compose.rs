@@ -30,8 +30,14 @@ pub fn compose(draft: &Draft, manager: &str, preview: Preview, effect: Effect, r
             overridden(item, adjusted, live.as_ref())
         }
         Preview::SetAside { live, why, needed_by } => set_aside(draft, live.as_ref(), &why, &needed_by),
-        Preview::Removal { live, result, stays_for } => {
-            removal(draft, manager, &States { live: live.as_ref(), result: result.as_ref() }, stays_for, effect)
+        Preview::Removal { live, result, leaves, stays_for } => {
+            let states = States { live: live.as_ref(), result: result.as_ref() };
+            let item = removal(draft, manager, &states, stays_for, effect);
+            match leaves.filter(|_| item.operation == Operation::Remove) {
+                None => item,
+                // The text that others keep is theirs to review too.
+                Some(leaves) => PlanItem { hash: digest::sha256(&json!([item.hash, leaves])), desired: leaves, ..item },
+            }
         }
         Preview::Deferred { desired, after } => deferred(draft, &desired, &after),
         Preview::Refused { remedy, passing } => PlanItem { passing, ..refused(draft, remedy) },

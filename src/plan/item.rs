@@ -40,6 +40,8 @@ pub enum Preview {
         live: Option<Value>,
         /// The object without our part, where others have one too; `None` if it goes.
         result: Option<Value>,
+        /// What is applied for that, where it is more than nothing: what is left of a document that others keep too.
+        leaves: Option<Value>,
         /// Why it stays, if it does.
         stays_for: Vec<String>,
     },
@@ -73,6 +75,12 @@ impl Preview {
     #[must_use]
     pub fn refused(remedy: impl Into<String>) -> Self {
         Self::Refused { remedy: remedy.into(), passing: false }
+    }
+
+    /// A removal of what is gone, or soon will be.
+    #[must_use]
+    pub fn gone(live: Option<Value>) -> Self {
+        Self::Removal { live, result: None, leaves: None, stays_for: Vec::new() }
     }
 }
 

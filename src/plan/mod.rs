@@ -14,6 +14,7 @@ pub mod decide;
 pub mod decision;
 pub mod diff;
 pub mod digest;
+pub mod document;
 pub mod execution;
 pub mod fields;
 mod guard;

@@ -4,21 +4,27 @@
 //! Such a plan is approximate. Nothing here predicts defaults, admission or ownership: what only the server knows is left
 //! out, and said to be (as others learned: <https://github.com/argoproj/argo-cd/issues/11574>). Its digest approves nothing.
 
-use profile_sdk::{Body, Draft, is_powerful};
+use profile_sdk::{Body, Declared, Draft, is_powerful};
 use serde_json::Value;
 
 use super::compose::{compose, target};
 use super::item::{Effect, Preview};
 use super::overrides::{Choices, Overrides, dependants};
-use super::{Basis, Plan, check};
+use super::{Basis, Plan, check, document};
 use crate::api::TargetRef;
 
-/// The plan of `drafts` on a cluster that holds `recorded` objects and nothing else.
+/// The plan of `drafts`, of a profile that declares `kinds`, on a cluster that holds `recorded` objects and nothing else.
 ///
 /// # Errors
 ///
 /// A sentence if no plan can be made of the drafts.
-pub fn plan(basis: Basis, drafts: &[Draft], choices: &Choices, recorded: &[Value]) -> Result<Plan, String> {
+pub fn plan(
+    basis: Basis,
+    drafts: &[Draft],
+    kinds: &[Declared],
+    choices: &Choices,
+    recorded: &[Value],
+) -> Result<Plan, String> {
     check::all(drafts, &basis.inputs)?;
     let items = drafts.iter().map(|draft| {
         let set_aside = |why: String, live: Option<&Value>| {
@@ -36,6 +42,14 @@ pub fn plan(basis: Basis, drafts: &[Draft], choices: &Choices, recorded: &[Value
             (None, Body::Ensure(desired)) => {
                 let target = target(draft);
                 let live = find(recorded, &target);
+                let merged = match document::of(kinds, &target) {
+                    Some(document) => document::into_document(&target, document, desired, live),
+                    None => Ok(desired.clone()),
+                };
+                let desired = match &merged {
+                    Ok(desired) => desired,
+                    Err(problem) => return Preview::refused(problem.clone()),
+                };
                 match Overrides::of(live, &choices.of(&target)) {
                     Err(problem) => Preview::refused(problem),
                     Ok(Overrides { unmanaged: Some(why), .. }) => set_aside(why, live),
@@ -90,8 +104,14 @@ mod tests {
     }
 
     fn planned(desired: Value, recorded: &[Value]) -> Plan {
-        plan(Basis::default(), &[Draft::new("w", Body::Ensure(desired), "sizes it")], &Choices::default(), recorded)
-            .unwrap()
+        plan(
+            Basis::default(),
+            &[Draft::new("w", Body::Ensure(desired), "sizes it")],
+            &[],
+            &Choices::default(),
+            recorded,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -126,7 +146,7 @@ mod tests {
         assert_eq!(planned(widget(json!({"size": 2})), &[live]).items[0].operation, Operation::NoChange);
         let draft = Draft::new("w", Body::Ensure(json!({})), "is broken");
         assert_eq!(
-            plan(Basis::default(), &[draft], &Choices::default(), &[]).unwrap().items[0].operation,
+            plan(Basis::default(), &[draft], &[], &Choices::default(), &[]).unwrap().items[0].operation,
             Operation::Blocked
         );
     }

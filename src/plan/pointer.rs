@@ -42,6 +42,18 @@ fn below<'a>(pointer: &str, value: &'a Value, segment: &str) -> Vec<(String, &'a
     }
 }
 
+/// Sets the value at `field`, and makes the maps above it.
+pub fn put(desired: &mut Value, field: &str, value: Value) {
+    let mut place = desired;
+    for segment in segments(field) {
+        if !place.is_object() {
+            *place = Value::Object(serde_json::Map::new());
+        }
+        place = &mut place[segment];
+    }
+    *place = value;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -77,7 +77,9 @@ async fn c1_c2_a_kind_may_come_and_go_as_often_as_it_likes() {
     let rounds = if std::env::var("ADVISOR_TEST_FAULTS").is_ok_and(|which| which == "all") { 50 } else { 5 };
     let stage = Stage::set().await;
     let running = Stage::run(stage.client());
-    stage.configure(WITH_GADGETS, "DryRun", &[item("x", 0, json!({"size": 1}))]).await;
+    // A kind is watched as long as something is planned of it.
+    let gadget = json!({"name": "g", "object": object("Gadget", "g", json!({"size": 1}))});
+    stage.configure(WITH_GADGETS, "DryRun", &[item("x", 0, json!({"size": 1})), gadget]).await;
     let missing = stage.wait_for(WITH_GADGETS, "nothing yet", Phase::PrerequisiteFailed).await;
     assert!(missing.summary.unwrap().text.contains("Gadget (CRD gadgets.example.dev) is not installed"));
     let mut tasks = None;

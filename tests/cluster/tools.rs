@@ -39,25 +39,38 @@ fn yaml(path: &str) -> Value {
     serde_saphyr::from_str(&std::fs::read_to_string(root().join(path)).unwrap()).unwrap()
 }
 
-/// The alerts fire when they should and not before, and each has its runbook.
+/// The alerts fire when they should and not before, and each has its runbook: ours, and those of the platform baseline.
 #[test]
 fn alerts_fire_as_promised_and_have_runbooks() {
-    let rules = yaml("config/prometheus/rules.yaml");
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("rules.yaml"), rules["spec"].to_string()).unwrap();
-    let tests = std::fs::read_to_string(root().join("tests/alerts/alerts.yaml")).unwrap();
-    let path = folder.path().join("alerts.yaml");
-    std::fs::write(&path, &tests).unwrap();
-    for alert in rules.pointer("/spec/groups/0/rules").and_then(Value::as_array).unwrap() {
+    let features = "profiles/virt-platform-baseline/src/features";
+    for (rules, tests) in [
+        ("config/prometheus/rules.yaml", "tests/alerts/alerts.yaml"),
+        (&format!("{features}/observability/alerts.yaml"), &format!("{features}/observability/alerts_test.yaml")),
+        (&format!("{features}/metrics_exporter/alerts.yaml"), &format!("{features}/metrics_exporter/alerts_test.yaml")),
+    ] {
+        alerts_are_tested_and_have_runbooks(rules, tests);
+    }
+}
+
+fn alerts_are_tested_and_have_runbooks(rules: &str, tests: &str) {
+    let rules = yaml(rules);
+    let tests = std::fs::read_to_string(root().join(tests)).unwrap();
+    let groups = rules.pointer("/spec/groups").and_then(Value::as_array).unwrap().iter();
+    let rules_of = |group: &Value| group["rules"].as_array().unwrap().clone();
+    for alert in groups.flat_map(rules_of).filter(|rule| rule.get("record").is_none()) {
         let name = alert["alert"].as_str().unwrap();
         assert!(tests.contains(&format!("alertname: {name}\n")), "{name} is not tested");
         let url = alert.pointer("/annotations/runbook_url").and_then(Value::as_str).unwrap();
-        let runbook = root().join(url.split("/main/").nth(1).unwrap());
+        let (place, section) = url.split("/main/").nth(1).unwrap().split_once('#').unzip();
+        let runbook = root().join(place.unwrap_or_else(|| url.split("/main/").nth(1).unwrap()));
         let text = std::fs::read_to_string(&runbook).unwrap_or_else(|_| panic!("{} is missing", runbook.display()));
-        for heading in [format!("# {name}").as_str(), "## What it means", "## How to look", "## What to do"] {
-            assert!(text.contains(heading), "{}: {heading}", runbook.display());
+        let own = [format!("# {name}"), "## What it means".into(), "## How to look".into(), "## What to do".into()];
+        // Those that share a page have a section of it.
+        let headings = if section.is_some() { vec![format!("## {name}\n")] } else { own.to_vec() };
+        for heading in headings {
+            assert!(text.contains(&heading), "{}: {heading}", runbook.display());
         }
-        // Every metric that is asked for exists.
+        // Every metric of ours that is asked for exists.
         let known = |word: &str| virt_advisor::telemetry::definitions::ALL.iter().any(|metric| metric.name == word);
         let expression = alert["expr"].as_str().unwrap();
         for word in expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
@@ -65,7 +78,14 @@ fn alerts_fire_as_promised_and_have_runbooks() {
             assert!(!is_metric || known(word), "{name} asks for {word}");
         }
     }
-    check("promtool", &["test", "rules", path.to_str().unwrap()], "");
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    // The tests name the rules as rules.yaml, or as the file beside them.
+    for name in ["rules.yaml", "alerts.yaml"] {
+        std::fs::write(place(name), rules["spec"].to_string()).unwrap();
+    }
+    std::fs::write(place("tests.yaml"), &tests).unwrap();
+    check("promtool", &["test", "rules", place("tests.yaml").to_str().unwrap()], "");
 }
 
 /// What the dashboards ask for exists.

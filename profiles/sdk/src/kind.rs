@@ -66,6 +66,18 @@ pub enum Access {
     Create,
     /// Creates and applies them, and deletes what it created and does not want any more.
     Write,
+    /// Creates and applies them, and never deletes one. A field of it is a document that others keep too: what the draft has there is
+    /// merged into what is there, by key, and is taken out again when it is not wanted any more.
+    Merge(&'static Document),
+}
+
+/// A document in a field, YAML, of which only some settings are the profile's.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Where it is in the object, an RFC 6901 pointer.
+    pub field: &'static str,
+    /// The settings, as YAML.
+    pub settings: &'static str,
 }
 
 /// A kind, and what the profile does with it. Watches and RBAC are derived from this.
@@ -81,6 +93,20 @@ pub struct Declared {
     /// The only namespace in which it is, for kinds that are too sensitive or too many to be watched everywhere: watch and
     /// RBAC are then limited to it. `None` for kinds that have no namespace, and where it is not known beforehand.
     pub namespace: Option<&'static str>,
+}
+
+/// Rights that objects of a profile grant to others. Kubernetes lets nobody grant what he does not have himself, unless he may `bind`
+/// the role that has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Grant {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// Lower-case plurals.
+    pub resources: &'static [&'static str],
+    /// The only objects; empty for all.
+    pub names: &'static [&'static str],
+    /// What may be done with them.
+    pub verbs: &'static [&'static str],
 }
 
 /// Something that must exist before a plan can be made.

@@ -26,7 +26,16 @@ pub fn render(template: &'static str, text: &str, data: &impl Serialize) -> Resu
     let yaml = handlebars
         .render_template(text, data)
         .map_err(|error| DraftError::Template { template, problem: error.to_string() })?;
-    serde_saphyr::from_str(&yaml).map_err(|error| DraftError::Template { template, problem: error.to_string() })
+    parse(template, &yaml)
+}
+
+/// Parses the YAML `text`, named `template` in errors: an object without anything to fill in.
+///
+/// # Errors
+///
+/// [`DraftError::Template`] names it, and the line where YAML gave up.
+pub fn parse(template: &'static str, text: &str) -> Result<Value, DraftError> {
+    serde_saphyr::from_str(text).map_err(|error| DraftError::Template { template, problem: error.to_string() })
 }
 
 // Both refuse a value that is missing, or of another type, as the rest of a template does.

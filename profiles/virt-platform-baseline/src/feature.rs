@@ -1,6 +1,6 @@
 //! What a feature is, and whether it is planned on a cluster.
 
-use profile_sdk::{DraftError, Kind, NodeQuestion};
+use profile_sdk::{DraftError, Impact, Kind, NodeQuestion};
 use serde_json::Value;
 
 use crate::options::{Choice, PlatformBaseline};
@@ -15,6 +15,8 @@ pub(crate) struct Feature {
     pub(crate) maturity: Maturity,
     /// How administrators asked for it before there was this profile.
     pub(crate) asked_by: AskedBy,
+    /// The option that names what it is for, and so asks for it too. Who names it knows the cluster.
+    pub(crate) named_by: Option<NamedBy>,
     /// All of these must hold.
     pub(crate) conditions: &'static [Condition],
     /// Features without which it has no effect.
@@ -47,12 +49,14 @@ pub(crate) enum AskedBy {
     Annotation(&'static str),
     /// This gate of HyperConverged is on.
     FeatureGate(&'static str),
-    /// This option names what it is for. Who does that knows the machines. `needed` says that there is nothing to do without.
-    Devices {
-        option: &'static str,
-        named: fn(&PlatformBaseline) -> bool,
-        needed: bool,
-    },
+}
+
+/// An option that names what a feature is for.
+pub(crate) struct NamedBy {
+    pub(crate) option: &'static str,
+    pub(crate) is_set: fn(&PlatformBaseline) -> bool,
+    /// There is nothing to do without.
+    pub(crate) needed: bool,
 }
 
 pub(crate) enum Condition {
@@ -60,6 +64,8 @@ pub(crate) enum Condition {
     OfNodes(&'static NodeQuestion, &'static str),
     /// The field of HyperConverged is not set: whoever has set it wants something else.
     Unconfigured { v1: &'static str, v1beta1: &'static str },
+    /// It does nothing without this one.
+    With(&'static Feature),
 }
 
 /// What a feature brings.
@@ -70,10 +76,46 @@ pub(crate) enum Brings {
     Kubelet(fn() -> Value),
     /// A MachineConfig for each pool.
     Machines(MachineConfigs),
-    /// An object of another operator.
-    Object { kind: Kind, object: fn() -> Value },
-    /// Several, each an item of the object's name; whether HyperConverged is served in v1 may make a difference.
-    Objects { kind: Kind, objects: fn(bool) -> Result<Vec<Value>, DraftError> },
+    /// Objects, of kinds that it needs and of kinds without which the rest is of use all the same.
+    Objects {
+        needs: &'static [Kind],
+        may_have: &'static [Kind],
+        objects: fn(&Situation<'_>) -> Result<Vec<Part>, DraftError>,
+    },
+}
+
+/// One object that a feature brings.
+pub(crate) struct Part {
+    /// The name of its item.
+    pub(crate) item: String,
+    pub(crate) impact: Impact,
+    pub(crate) object: Value,
+    /// What the reviewer should know.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Part {
+    pub(crate) fn new(item: impl Into<String>, impact: Impact, object: Value) -> Self {
+        Self { item: item.into(), impact, object, notes: Vec::new() }
+    }
+
+    /// From YAML that comes with the profile.
+    pub(crate) fn parse(item: &str, yaml: &'static str) -> Result<Self, DraftError> {
+        Ok(Self::new(item, Impact::Medium, profile_sdk::parse("an object of the profile", yaml)?))
+    }
+
+    /// In that namespace.
+    pub(crate) fn within(mut self, namespace: &str) -> Self {
+        self.object["metadata"]["namespace"] = Value::from(namespace);
+        self
+    }
+
+    /// Its kind, one of `kinds`.
+    pub(crate) fn kind<'a>(&self, mut kinds: impl Iterator<Item = &'a Kind>) -> Option<&'a Kind> {
+        let group = self.object["apiVersion"].as_str().and_then(|version| version.split_once('/'));
+        let group = group.map_or("", |(group, _)| group);
+        kinds.find(|kind| kind.group == group && self.object["kind"] == kind.kind)
+    }
 }
 
 /// The MachineConfigs of a feature.
@@ -87,21 +129,41 @@ pub(crate) struct MachineConfigs {
 
 /// Whether a feature is planned.
 pub(crate) enum Standing {
-    /// It is; what the reviewer should know of that.
-    On(Vec<String>),
+    /// It is; what the reviewer should know of that, and whether somebody insists on all of it, whatever the cluster lacks.
+    On { notes: Vec<String>, insists: bool },
     /// It is not, and why.
     Off(String),
 }
 
 impl Feature {
-    /// The kind that it writes.
-    pub(crate) fn kind(&self) -> &Kind {
+    /// The kinds that it writes and needs, and those that it writes where they are served.
+    pub(crate) fn kinds(&self) -> (&'static [Kind], &'static [Kind]) {
         match &self.brings {
-            Brings::HyperConverged(_) => &crate::HYPER_CONVERGED,
-            Brings::Kubelet(_) => &crate::KUBELET_CONFIG,
-            Brings::Machines(_) => &crate::MACHINE_CONFIG,
-            Brings::Object { kind, .. } | Brings::Objects { kind, .. } => kind,
+            Brings::HyperConverged(_) => (&[crate::HYPER_CONVERGED], &[]),
+            Brings::Kubelet(_) => (&[crate::KUBELET_CONFIG], &[]),
+            Brings::Machines(_) => (&[crate::MACHINE_CONFIG], &[]),
+            Brings::Objects { needs, may_have, .. } => (*needs, *may_have),
         }
+    }
+
+    /// What is not planned of it, because of kinds that are not served.
+    pub(crate) fn misses(&self, situation: &Situation<'_>) -> Option<String> {
+        let missing: Vec<_> = self.kinds().1.iter().filter(|kind| !situation.inputs.serves(kind)).collect();
+        let names: Vec<_> = missing.iter().map(|kind| kind.kind).collect();
+        (!names.is_empty())
+            .then(|| format!("only a part of it is planned: this cluster does not have {}", names.join(", ")))
+    }
+
+    /// What keeps it from being of use where nobody insists on it: the kinds that are not served.
+    fn lacks(&self, situation: &Situation<'_>) -> Option<String> {
+        let (needs, may_have) = self.kinds();
+        let names = |kinds: &[Kind]| kinds.iter().map(|kind| kind.kind).collect::<Vec<_>>().join(", ");
+        let lacks = |kind: &&Kind| !situation.inputs.serves(kind);
+        if let Some(kind) = needs.iter().find(lacks) {
+            return Some(format!("this cluster has no kind {}", kind.kind));
+        }
+        let has_none = needs.is_empty() && may_have.iter().all(|kind| lacks(&kind));
+        has_none.then(|| format!("this cluster has no kind of these: {}", names(may_have)))
     }
 
     /// Whether it is planned in this situation.
@@ -109,14 +171,13 @@ impl Feature {
         let off = |reason: String| Ok(Standing::Off(reason));
         let option = format!("options.platformBaseline.features.{}", self.name);
         let choice = situation.options.features.choice(self);
-        let names_devices = match self.asked_by {
-            AskedBy::Devices { named, .. } => named(situation.options),
-            AskedBy::Nothing | AskedBy::Annotation(_) | AskedBy::FeatureGate(_) => false,
-        };
+        let named = self.named_by.as_ref().is_some_and(|named_by| (named_by.is_set)(situation.options));
         match choice {
             Some(Choice::Disabled) => return off(format!("{option} is Disabled")),
             Some(Choice::Enabled) => {}
-            None if self.maturity == Maturity::GeneralAvailability || situation.asks_for(&self.asked_by)? => {}
+            None if self.maturity == Maturity::GeneralAvailability
+                || named
+                || situation.asks_for(&self.asked_by)? => {}
             None => {
                 return off(format!(
                     "it is {}, and not on by default: set {option} to Enabled for it",
@@ -124,12 +185,12 @@ impl Feature {
                 ));
             }
         }
-        if let AskedBy::Devices { option, needed: true, .. } = self.asked_by
-            && !names_devices
+        if let Some(NamedBy { option, needed: true, .. }) = self.named_by
+            && !named
         {
-            return off(format!("options.platformBaseline.{option} names none"));
+            return off(format!("options.platformBaseline.{option} is not set, and there is nothing to do without"));
         }
-        let insists = choice == Some(Choice::Enabled) || names_devices;
+        let insists = choice == Some(Choice::Enabled) || named;
         let mut notes = Vec::new();
         for condition in self.conditions {
             match condition {
@@ -150,11 +211,16 @@ impl Feature {
                     ));
                 }
                 Condition::OfNodes(..) => {}
+                Condition::With(feature) => {
+                    if let Standing::Off(_) = feature.standing(situation)? {
+                        return off(format!("it does nothing without {}, which is not planned", feature.name));
+                    }
+                }
             }
         }
-        if !insists && !situation.inputs.serves(self.kind()) {
-            return off(format!("this cluster has no kind {}", self.kind().kind));
+        if let Some(reason) = self.lacks(situation).filter(|_| !insists) {
+            return off(reason);
         }
-        Ok(Standing::On(notes))
+        Ok(Standing::On { notes, insists })
     }
 }

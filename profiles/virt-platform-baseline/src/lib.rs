@@ -12,13 +12,13 @@ mod situation;
 mod table;
 
 use profile_sdk::{
-    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, LeftOut, NodeQuestion, OptionsError,
+    About, Access, Body, Declared, Draft, DraftError, Grant, Impact, Inputs, Kind, LeftOut, NodeQuestion, OptionsError,
     Planner, Prerequisite, Profile, Read, parse_options,
 };
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use feature::{Brings, Feature, Standing};
+use feature::{Brings, Feature, Part, Standing};
 use features::FEATURES;
 use options::PlatformBaseline;
 use situation::{QUESTIONS, Situation, hyper_converged, scheduler};
@@ -72,19 +72,63 @@ pub(crate) const METAL_LB: Kind =
 pub(crate) const OPERATION_RULE_SET: Kind =
     Kind { group: "ifo.kubevirt.io", versions: &["v1alpha1"], kind: "OperationRuleSet", plural: "operationrulesets" };
 
+pub(crate) const UI_PLUGIN: Kind =
+    Kind { group: "observability.openshift.io", versions: &["v1alpha1"], kind: "UIPlugin", plural: "uiplugins" };
+pub(crate) const PERSES_DASHBOARD: Kind =
+    Kind { group: "perses.dev", versions: &["v1alpha2"], kind: "PersesDashboard", plural: "persesdashboards" };
+pub(crate) const PERSES_DATASOURCE: Kind =
+    Kind { group: "perses.dev", versions: &["v1alpha2"], kind: "PersesDatasource", plural: "persesdatasources" };
+pub(crate) const PROMETHEUS_RULE: Kind =
+    Kind { group: "monitoring.coreos.com", versions: &["v1"], kind: "PrometheusRule", plural: "prometheusrules" };
+pub(crate) const POD_MONITOR: Kind =
+    Kind { group: "monitoring.coreos.com", versions: &["v1"], kind: "PodMonitor", plural: "podmonitors" };
+pub(crate) const STORAGE_BASED_REMEDIATION_CONFIG: Kind = Kind {
+    group: "storage-based-remediation.medik8s.io",
+    versions: &["v1alpha1"],
+    kind: "StorageBasedRemediationConfig",
+    plural: "storagebasedremediationconfigs",
+};
+pub(crate) const LOKI_STACK: Kind =
+    Kind { group: "loki.grafana.com", versions: &["v1"], kind: "LokiStack", plural: "lokistacks" };
+pub(crate) const CLUSTER_LOG_FORWARDER: Kind = Kind {
+    group: "observability.openshift.io",
+    versions: &["v1"],
+    kind: "ClusterLogForwarder",
+    plural: "clusterlogforwarders",
+};
+pub(crate) const SECURITY_CONTEXT_CONSTRAINTS: Kind = Kind {
+    group: "security.openshift.io",
+    versions: &["v1"],
+    kind: "SecurityContextConstraints",
+    plural: "securitycontextconstraints",
+};
+pub(crate) const NAMESPACE: Kind = Kind { group: "", versions: &["v1"], kind: "Namespace", plural: "namespaces" };
+pub(crate) const CONFIG_MAP: Kind = Kind { group: "", versions: &["v1"], kind: "ConfigMap", plural: "configmaps" };
+pub(crate) const SERVICE_ACCOUNT: Kind =
+    Kind { group: "", versions: &["v1"], kind: "ServiceAccount", plural: "serviceaccounts" };
+pub(crate) const DAEMON_SET: Kind = Kind { group: "apps", versions: &["v1"], kind: "DaemonSet", plural: "daemonsets" };
+pub(crate) const CLUSTER_ROLE: Kind = rbac("ClusterRole", "clusterroles");
+pub(crate) const CLUSTER_ROLE_BINDING: Kind = rbac("ClusterRoleBinding", "clusterrolebindings");
+pub(crate) const ROLE: Kind = rbac("Role", "roles");
+pub(crate) const ROLE_BINDING: Kind = rbac("RoleBinding", "rolebindings");
+
+const fn rbac(kind: &'static str, plural: &'static str) -> Kind {
+    Kind { group: "rbac.authorization.k8s.io", versions: &["v1"], kind, plural }
+}
+
 pub(crate) const HYPER_CONVERGED_NAMESPACE: &str = "openshift-cnv";
 pub(crate) const HYPER_CONVERGED_NAME: &str = "kubevirt-hyperconverged";
 
 const fn machine_config(name: &'static str) -> Declared {
-    Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some(name), namespace: None }
+    written(MACHINE_CONFIG, name)
 }
 
 const fn operation_rules(name: &'static str) -> Declared {
-    Declared { kind: OPERATION_RULE_SET, access: Access::Write, name: Some(name), namespace: None }
+    written(OPERATION_RULE_SET, name)
 }
 
-const fn kubelet_config(name: &'static str) -> Declared {
-    Declared { kind: KUBELET_CONFIG, access: Access::Write, name: Some(name), namespace: None }
+const fn written(kind: Kind, name: &'static str) -> Declared {
+    Declared { kind, access: Access::Write, name: Some(name), namespace: None }
 }
 
 static KINDS: &[Declared] = &[
@@ -102,11 +146,44 @@ static KINDS: &[Declared] = &[
     machine_config("99-master-ksm-zero-only"),
     machine_config("99-master-thp-tuning"),
     machine_config("99-master-vm-drain-shutdown-inhibitor"),
-    kubelet_config("virt-perf-settings"),
-    kubelet_config("virt-perf-settings-master"),
-    Declared { kind: NODE_HEALTH_CHECK, access: Access::Write, name: Some("far"), namespace: None },
-    Declared { kind: FORKLIFT_CONTROLLER, access: Access::Write, name: Some("forklift-controller"), namespace: None },
-    Declared { kind: METAL_LB, access: Access::Write, name: Some("metallb"), namespace: None },
+    written(KUBELET_CONFIG, "virt-perf-settings"),
+    written(KUBELET_CONFIG, "virt-perf-settings-master"),
+    written(NODE_HEALTH_CHECK, "far"),
+    written(STORAGE_BASED_REMEDIATION_CONFIG, "autopilot-recommended-values-detection-only"),
+    written(FORKLIFT_CONTROLLER, "forklift-controller"),
+    written(METAL_LB, "metallb"),
+    written(UI_PLUGIN, "monitoring"),
+    written(UI_PLUGIN, "troubleshooting-panel"),
+    written(UI_PLUGIN, "logging"),
+    written(PERSES_DATASOURCE, "thanos-querier"),
+    written(PERSES_DASHBOARD, "virtualization-platform"),
+    written(PERSES_DASHBOARD, "kubevirt-metrics-exporter"),
+    written(PROMETHEUS_RULE, "virtualization-platform"),
+    written(PROMETHEUS_RULE, "kubevirt-metrics-exporter-alerts"),
+    written(POD_MONITOR, "kubevirt-metrics-exporter"),
+    written(LOKI_STACK, "logging-loki"),
+    written(CLUSTER_LOG_FORWARDER, "instance"),
+    written(SERVICE_ACCOUNT, "collector"),
+    written(SERVICE_ACCOUNT, "kubevirt-metrics-exporter"),
+    written(CLUSTER_ROLE, "kubevirt-metrics-exporter"),
+    written(CLUSTER_ROLE, "kubevirt-metrics-exporter-scc"),
+    written(CLUSTER_ROLE_BINDING, "logging-collector-application"),
+    written(CLUSTER_ROLE_BINDING, "logging-collector-infrastructure"),
+    written(CLUSTER_ROLE_BINDING, "logging-collector-logs-writer"),
+    written(CLUSTER_ROLE_BINDING, "logging-collector-audit"),
+    written(CLUSTER_ROLE_BINDING, "kubevirt-metrics-exporter"),
+    written(CLUSTER_ROLE_BINDING, "kubevirt-metrics-exporter-scc"),
+    written(ROLE, "kubevirt-metrics-exporter-prometheus"),
+    written(ROLE_BINDING, "kubevirt-metrics-exporter-prometheus"),
+    written(SECURITY_CONTEXT_CONSTRAINTS, "kubevirt-metrics-exporter"),
+    written(NAMESPACE, "kubevirt-metrics-exporter"),
+    written(DAEMON_SET, "kubevirt-metrics-exporter"),
+    Declared {
+        kind: CONFIG_MAP,
+        access: Access::Merge(&features::ksm_metrics::SETTINGS),
+        name: Some("cluster-monitoring-config"),
+        namespace: None,
+    },
     operation_rules("aaq-rules"),
     operation_rules("build-rules"),
     operation_rules("cdi-rules"),
@@ -147,6 +224,29 @@ static KINDS: &[Declared] = &[
     operation_rules("volumesnapshot-rules"),
 ];
 
+/// What the objects above grant to others, which nobody may grant who does not have it.
+static GRANTS: &[Grant] = &[
+    Grant {
+        group: "rbac.authorization.k8s.io",
+        resources: &["clusterroles"],
+        names: &[
+            "collect-application-logs",
+            "collect-audit-logs",
+            "collect-infrastructure-logs",
+            "logging-collector-logs-writer",
+        ],
+        verbs: &["bind"],
+    },
+    Grant { group: "", resources: &["pods", "persistentvolumeclaims"], names: &[], verbs: &["get", "list", "watch"] },
+    Grant { group: "kubevirt.io", resources: &["virtualmachineinstances"], names: &[], verbs: &["get"] },
+    Grant {
+        group: "security.openshift.io",
+        resources: &["securitycontextconstraints"],
+        names: &["kubevirt-metrics-exporter"],
+        verbs: &["use"],
+    },
+];
+
 struct VirtPlatformBaseline;
 
 impl Profile for VirtPlatformBaseline {
@@ -160,6 +260,10 @@ impl Profile for VirtPlatformBaseline {
 
     fn kinds(&self) -> &'static [Declared] {
         KINDS
+    }
+
+    fn grants(&self) -> &'static [Grant] {
+        GRANTS
     }
 
     fn configure(&self, options: Option<&Value>) -> Result<Box<dyn Planner>, OptionsError> {
@@ -194,9 +298,12 @@ impl Planner for PlatformBaseline {
 
     fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
         let situation = Situation::new(self, inputs)?;
-        let mut planned = Vec::new();
+        let (mut planned, mut wanted) = (Vec::new(), Vec::new());
         for feature in FEATURES {
-            if let Standing::On(notes) = feature.standing(&situation)? {
+            if let Standing::On { notes, insists } = feature.standing(&situation)? {
+                if let Brings::Objects { objects, .. } = &feature.brings {
+                    wanted.extend(of_others(feature, &notes, insists, objects(&situation)?, &situation));
+                }
                 planned.push((feature, notes));
             }
         }
@@ -210,9 +317,7 @@ impl Planner for PlatformBaseline {
                 }
             }
         }
-        for (feature, notes) in &planned {
-            drafts.extend(objects(feature, notes, situation.is_v1)?);
-        }
+        drafts.extend(wanted);
         Ok(drafts)
     }
 
@@ -220,9 +325,12 @@ impl Planner for PlatformBaseline {
         let situation = Situation::new(self, inputs)?;
         let mut left_out = Vec::new();
         for feature in FEATURES {
-            if let Standing::Off(reason) = feature.standing(&situation)? {
-                left_out.push(LeftOut { feature: feature.name.to_owned(), reason });
-            }
+            let reason = match feature.standing(&situation)? {
+                Standing::Off(reason) => Some(reason),
+                Standing::On { insists: true, .. } => None,
+                Standing::On { insists: false, .. } => feature.misses(&situation),
+            };
+            left_out.extend(reason.map(|reason| LeftOut { feature: feature.name.to_owned(), reason }));
         }
         Ok(left_out)
     }
@@ -310,20 +418,24 @@ fn machines(
     Ok(Some(Draft { wave: WAVE_OF_MACHINES, notes, ..of(feature, draft) }))
 }
 
-/// The objects of other operators that `feature` brings.
-fn objects(feature: &Feature, notes: &[String], is_v1: bool) -> Result<Vec<Draft>, DraftError> {
-    let draft = |name: String, object: Value, impact: Impact| {
-        let draft = of(feature, Draft::new(name, Body::Ensure(object), feature.does));
-        Draft { impact, notes: notes.to_vec(), ..draft }
+/// The objects of other operators that `feature` brings. Those of kinds that are not served are left out unless somebody insists.
+fn of_others(
+    feature: &Feature,
+    notes: &[String],
+    insists: bool,
+    parts: Vec<Part>,
+    situation: &Situation<'_>,
+) -> Vec<Draft> {
+    let (needs, may_have) = feature.kinds();
+    let is_served = |part: &Part| {
+        let kind = part.kind(needs.iter().chain(may_have));
+        insists || kind.is_none_or(|kind| situation.inputs.serves(kind))
     };
-    Ok(match &feature.brings {
-        Brings::Object { object, .. } => vec![draft(kebab(feature.name), object(), Impact::Medium)],
-        Brings::Objects { objects, .. } => {
-            let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            objects(is_v1)?.into_iter().map(|object| draft(name(&object), object, Impact::Low)).collect()
-        }
-        Brings::HyperConverged(_) | Brings::Kubelet(_) | Brings::Machines(_) => Vec::new(),
-    })
+    let draft = |part: Part| {
+        let draft = of(feature, Draft::new(part.item, Body::Ensure(part.object), feature.does));
+        Draft { impact: part.impact, notes: notes.iter().cloned().chain(part.notes).collect(), ..draft }
+    };
+    parts.into_iter().filter(is_served).map(draft).collect()
 }
 
 fn of(feature: &Feature, draft: Draft) -> Draft {

@@ -1,9 +1,12 @@
 //! The options of the profile, `spec.options.platformBaseline`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::feature::Feature;
+use crate::features::metrics_exporter::SETTINGS;
 
 /// Options of the profile virt-platform-baseline.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -22,6 +25,83 @@ pub(crate) struct PlatformBaseline {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(regex(pattern = "^[0-9a-f]{4}:[0-9a-f]{4}$")), extend("x-kubernetes-list-type" = "set", "example" = ["10de:1eb8"]))]
     pub(crate) vfio_devices: Vec<String>,
+    /// The storage class that machines share, for the feature storageBasedRemediation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(min = 1, max = 253))]
+    pub(crate) shared_storage_class: Option<String>,
+    /// For the feature logging.
+    #[serde(default)]
+    pub(crate) logging: Logging,
+    /// For the feature metricsExporter.
+    #[serde(default)]
+    pub(crate) metrics_exporter: MetricsExporter,
+}
+
+/// Where logs are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Logging {
+    /// The storage class of its volumes; logging is not planned without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(min = 1, max = 253))]
+    pub(crate) storage_class_name: Option<String>,
+    /// The size of the store, as the operator of Loki names it.
+    #[schemars(length(min = 1, max = 63))]
+    pub(crate) size: String,
+    /// The kind of the object storage that the Secret logging-loki-storage gives access to: s3, azure, gcs, swift.
+    #[schemars(length(min = 1, max = 63))]
+    pub(crate) storage_type: String,
+}
+
+impl Default for Logging {
+    fn default() -> Self {
+        Self { storage_class_name: None, size: "1x.extra-small".to_owned(), storage_type: "s3".to_owned() }
+    }
+}
+
+/// The exporter of metrics of virtual machines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct MetricsExporter {
+    /// Its image; it is not planned without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(min = 1, max = 500))]
+    pub(crate) image: Option<String>,
+    /// Settings of the exporter by name, as ENABLE_EBPF: \"false\".
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+impl MetricsExporter {
+    /// The alerts take what was not read for some minutes for a fault: it must be read that often.
+    fn problem(&self) -> Option<String> {
+        let known: Vec<_> = SETTINGS.iter().map(|(name, _)| *name).collect();
+        if let Some(name) = self.env.keys().find(|name| !known.contains(&name.as_str())) {
+            return Some(format!(
+                "metricsExporter.env has {name}, which is no setting of it: there are {}",
+                known.join(", ")
+            ));
+        }
+        for (name, limit) in [
+            ("QMP_POLL_INTERVAL", 150),
+            ("QGA_POLL_INTERVAL", 150),
+            ("KVM_POLL_INTERVAL", 90),
+            ("CGROUP_POLL_INTERVAL", 90),
+        ] {
+            let Some(value) = self.env.get(name) else { continue };
+            let seconds = match (value.strip_suffix('s'), value.strip_suffix('m')) {
+                (Some(seconds), _) => seconds.parse().ok(),
+                (None, Some(minutes)) => minutes.parse::<u32>().ok().and_then(|minutes| minutes.checked_mul(60)),
+                (None, None) => None,
+            };
+            if !seconds.is_some_and(|seconds: u32| (1..=limit).contains(&seconds)) {
+                return Some(format!(
+                    "metricsExporter.env has {name} {value:?}: it must be seconds or minutes, as 30s, and at most {limit}s, or alerts fire"
+                ));
+            }
+        }
+        None
+    }
 }
 
 impl PlatformBaseline {
@@ -36,6 +116,9 @@ impl PlatformBaseline {
             return Some(format!(
                 "vfioDevices has {id:?}, which is no vendor:device in lower-case hexadecimal, as 10de:1eb8"
             ));
+        }
+        if let Some(problem) = self.metrics_exporter.problem() {
+            return Some(problem);
         }
         let numbers = self.usb_devices.iter().flat_map(|device| [&device.vendor, &device.product]);
         let wrong = numbers.into_iter().find(|number| !is_number(number));
@@ -122,6 +205,38 @@ pub(crate) struct Features {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Choice")]
     in_flight_operations: Option<Choice>,
+    /// A dashboard and alerts for the platform beneath virtual machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
+    observability: Option<Choice>,
+    /// Alerts that belong together are shown as incidents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
+    incident_detection: Option<Choice>,
+    /// The console shows what an alert has to do with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
+    troubleshooting_panel: Option<Choice>,
+    /// Machines that have lost the storage they share are seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
+    storage_based_remediation: Option<Choice>,
+    /// Logs are kept for a week and shown in the console.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
+    logging: Option<Choice>,
+    /// What people do to the API is kept among the logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
+    audit_logging: Option<Choice>,
+    /// An exporter on each worker tells of the storage latencies of virtual machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
+    metrics_exporter: Option<Choice>,
+    /// The monitoring of the cluster tells what the kernel merges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
+    ksm_metrics: Option<Choice>,
 }
 
 impl Features {
@@ -144,6 +259,14 @@ impl Features {
             "transparentHugePages" => self.transparent_huge_pages,
             "drainShutdownInhibitor" => self.drain_shutdown_inhibitor,
             "inFlightOperations" => self.in_flight_operations,
+            "observability" => self.observability,
+            "incidentDetection" => self.incident_detection,
+            "troubleshootingPanel" => self.troubleshooting_panel,
+            "storageBasedRemediation" => self.storage_based_remediation,
+            "logging" => self.logging,
+            "auditLogging" => self.audit_logging,
+            "metricsExporter" => self.metrics_exporter,
+            "ksmMetrics" => self.ksm_metrics,
             _ => None,
         }
     }

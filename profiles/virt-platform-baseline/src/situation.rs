@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use profile_sdk::{DraftError, Inputs, NodeQuestion, Read};
 use serde_json::{Value, json};
 
-use crate::feature::AskedBy;
+use crate::feature::{AskedBy, Feature, Standing};
 use crate::options::PlatformBaseline;
 use crate::{HYPER_CONVERGED, HYPER_CONVERGED_NAME, HYPER_CONVERGED_NAMESPACE, SCHEDULER};
 
@@ -75,11 +75,15 @@ impl<'a> Situation<'a> {
         Ok(Self { options, inputs, is_v1 })
     }
 
+    /// Whether the feature is planned.
+    pub(crate) fn is_on(&self, feature: &Feature) -> Result<bool, DraftError> {
+        Ok(matches!(feature.standing(self)?, Standing::On { .. }))
+    }
+
     /// Whether an earlier choice of the administrator asks for it.
     pub(crate) fn asks_for(&self, by: &AskedBy) -> Result<bool, DraftError> {
         match by {
             AskedBy::Nothing => Ok(false),
-            AskedBy::Devices { named, .. } => Ok(named(self.options)),
             AskedBy::Annotation(name) => {
                 let place = format!("/metadata/annotations/platform.kubevirt.io~1{name}");
                 let says_true = |value: Option<&Value>| Some(json!(value.and_then(Value::as_str) == Some("true")));

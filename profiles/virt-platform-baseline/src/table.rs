@@ -11,7 +11,7 @@ pub fn page() -> String {
     format!(
         "# The features of virt-platform-baseline\n\n\
          Generated from the profile by `make generate`. What each of them is, and what it writes, is in [its README](../../profiles/virt-platform-baseline/README.md).\n\n\
-         | feature | it | maturity | default | also asked for by | planned only if | kind | machines reboot |\n\
+         | feature | it | maturity | default | also asked for by | planned only if | kinds | machines reboot |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n{rows}"
     )
 }
@@ -19,22 +19,30 @@ pub fn page() -> String {
 fn row(feature: &Feature) -> String {
     let Feature { name, does, maturity, .. } = feature;
     let asked_by = match &feature.asked_by {
-        AskedBy::Nothing => "—".to_owned(),
-        AskedBy::Annotation(name) => format!("annotation `platform.kubevirt.io/{name}`"),
-        AskedBy::FeatureGate(gate) => format!("feature gate `{gate}`"),
-        AskedBy::Devices { option, .. } => format!("devices in `{option}`"),
+        AskedBy::Nothing => None,
+        AskedBy::Annotation(name) => Some(format!("annotation `platform.kubevirt.io/{name}`")),
+        AskedBy::FeatureGate(gate) => Some(format!("feature gate `{gate}`")),
     };
+    let named_by = feature.named_by.as_ref().map(|named_by| {
+        let needed = if named_by.needed { ", which it needs" } else { "" };
+        format!("option `{}`{needed}", named_by.option)
+    });
+    let asked_by: Vec<_> = asked_by.into_iter().chain(named_by).collect();
+    let asked_by = if asked_by.is_empty() { "—".to_owned() } else { asked_by.join("; ") };
     let conditions: Vec<_> = feature.conditions.iter().map(condition).collect();
     let conditions = if conditions.is_empty() { "—".to_owned() } else { conditions.join("; ") };
     let default = if *maturity == Maturity::GeneralAvailability { "on" } else { "off" };
-    let (kind, reboots) = (feature.kind().kind, if is_of_machines(feature) { "yes" } else { "no" });
+    let (needs, may_have) = feature.kinds();
+    let kinds: Vec<_> = needs.iter().chain(may_have).map(|kind| kind.kind).collect();
+    let (kinds, reboots) = (kinds.join(", "), if is_of_machines(feature) { "yes" } else { "no" });
     let maturity = maturity.name();
-    format!("| `{name}` | {does} | {maturity} | {default} | {asked_by} | {conditions} | {kind} | {reboots} |\n")
+    format!("| `{name}` | {does} | {maturity} | {default} | {asked_by} | {conditions} | {kinds} | {reboots} |\n")
 }
 
 fn condition(condition: &Condition) -> String {
     match condition {
         Condition::OfNodes(_, what) => format!("a node has {what}"),
         Condition::Unconfigured { v1, .. } => format!("HyperConverged has no `{v1}`"),
+        Condition::With(feature) => format!("`{}` is planned", feature.name),
     }
 }

@@ -6,6 +6,7 @@ use profile_sdk::{Body, Inputs, Surroundings};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::feature::{AskedBy, Condition};
 
 /// A cluster: HyperConverged as it is, whether masters take virtual machines, and what is so of its nodes.
 struct Cluster {
@@ -21,10 +22,13 @@ impl Default for Cluster {
             hyper_converged: json!({"apiVersion": "hco.kubevirt.io/v1", "kind": "HyperConverged", "spec": {}}),
             masters_schedulable: false,
             nodes: &["workers that are no control plane"],
-            not_served: BTreeSet::new(),
+            not_served: OBSERVED.into(),
         }
     }
 }
+
+/// The kinds without which nothing is observed: most tests are about other features.
+const OBSERVED: [Kind; 4] = [UI_PLUGIN, PERSES_DATASOURCE, PERSES_DASHBOARD, PROMETHEUS_RULE];
 
 impl Cluster {
     fn inputs(&self) -> Inputs {
@@ -69,7 +73,10 @@ fn of<'a>(drafts: &'a [Draft], name: &str) -> &'a Draft {
 fn all(choice: &str) -> Value {
     let features = FEATURES.iter().map(|feature| (feature.name.to_owned(), json!(choice)));
     let devices = json!([{"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": "0001"}]);
-    json!({"features": features.collect::<serde_json::Map<_, _>>(), "usbDevices": devices, "vfioDevices": ["10de:1eb8"]})
+    json!({
+        "features": features.collect::<serde_json::Map<_, _>>(), "usbDevices": devices, "vfioDevices": ["10de:1eb8"],
+        "logging": {"storageClassName": "fast"}, "metricsExporter": {"image": "exporter:1", "env": {"ENABLE_EBPF": "false"}},
+    })
 }
 
 #[test]
@@ -99,7 +106,14 @@ fn every_feature_can_be_switched_on_and_off_and_is_one_of_the_options() {
         "every_feature",
         drafts
             .iter()
-            .map(|draft| (&draft.name, draft.wave, &draft.reason, &draft.notes, object(draft)))
+            .map(|draft| {
+                // Of what is long, the file tells more than a copy of it.
+                let mut object = object(draft).clone();
+                if object["kind"] == "PersesDashboard" || object["kind"] == "PrometheusRule" {
+                    object["spec"] = json!("…");
+                }
+                (&draft.name, draft.wave, &draft.reason, &draft.notes, object)
+            })
             .collect::<Vec<_>>()
     );
 }
@@ -130,8 +144,15 @@ fn w_34_masters_and_compact_clusters_are_covered() {
     assert!(of(&planned, "swap-worker").notes.is_empty());
     let compact = Cluster { masters_schedulable: true, nodes: &[], ..Cluster::default() };
     assert_eq!(compact.names(json!({})), ["hyper-converged", "swap-master"]);
-    let names: Vec<_> =
-        both.planned(all("Enabled")).iter().map(|draft| object(draft)["metadata"]["name"].to_string()).collect();
+    let names: Vec<_> = both
+        .planned(all("Enabled"))
+        .iter()
+        .map(|draft| {
+            let object = object(draft);
+            let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+            format!("{} {} {}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
+        })
+        .collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
 }
 
@@ -139,24 +160,34 @@ fn w_34_masters_and_compact_clusters_are_covered() {
 #[test]
 fn earlier_choices_are_kept_where_the_options_say_nothing() {
     for feature in FEATURES {
-        let metadata = match &feature.asked_by {
-            feature::AskedBy::Nothing | feature::AskedBy::Devices { .. } => continue,
-            feature::AskedBy::Annotation(name) => {
-                json!({"metadata": {"annotations": {format!("platform.kubevirt.io/{name}"): "true"}}, "spec": {}})
+        let mut hyper_converged = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {}});
+        let needed = feature.conditions.iter().filter_map(|condition| match condition {
+            Condition::With(needed) => Some(*needed),
+            Condition::OfNodes(..) | Condition::Unconfigured { .. } => None,
+        });
+        for asked in needed.chain([feature]) {
+            match &asked.asked_by {
+                AskedBy::Nothing => {}
+                AskedBy::Annotation(name) => {
+                    hyper_converged["metadata"]["annotations"][format!("platform.kubevirt.io/{name}")] = json!("true");
+                }
+                AskedBy::FeatureGate(gate) => hyper_converged["spec"]["featureGates"] = json!([{"name": gate}]),
             }
-            feature::AskedBy::FeatureGate(gate) => json!({"spec": {"featureGates": [{"name": gate}]}}),
-        };
-        let mut hyper_converged = metadata;
-        hyper_converged["apiVersion"] = json!("hco.kubevirt.io/v1");
-        let cluster = Cluster {
-            hyper_converged,
-            nodes: &["PCI devices", "workers that are no control plane"],
-            ..Cluster::default()
-        };
-        let more = cluster.planned(json!({})).len();
-        assert!(more > 2, "{} is asked for and not planned", feature.name);
-        let disabled = json!({"features": {feature.name: "Disabled"}});
-        assert_eq!(cluster.planned(disabled).len(), 2, "{}", feature.name);
+        }
+        if matches!(feature.asked_by, AskedBy::Nothing) {
+            continue;
+        }
+        let nodes = &["PCI devices", "workers that are no control plane"];
+        let cluster = Cluster { hyper_converged, nodes, not_served: BTreeSet::new(), ..Cluster::default() };
+        let mut options = json!({"logging": {"storageClassName": "fast"}, "metricsExporter": {"image": "exporter:1"}});
+        let planned = cluster.planned(options.clone());
+        let is_planned = planned.iter().any(|draft| draft.feature.as_deref() == Some(feature.name));
+        let is_told_elsewhere = ["kubeletPerformance", "cpuManager", "incidentDetection"].contains(&feature.name);
+        assert!(is_planned || is_told_elsewhere, "{} is asked for and not planned", feature.name);
+        options["features"] = json!({feature.name: "Disabled"});
+        let without = cluster.planned(options);
+        assert_ne!(planned, without, "{}", feature.name);
+        assert!(without.iter().all(|draft| draft.feature.as_deref() != Some(feature.name)), "{}", feature.name);
     }
 }
 
@@ -185,7 +216,7 @@ fn naming_devices_asks_for_what_they_are_for() {
     let entry = object(&drafts[0]).pointer("/spec/virtualization/permittedHostDevices/usbHostDevices/0/resourceName");
     assert_eq!(entry, Some(&json!("kubevirt.io/storage")));
     let why = cluster.why_not("usbPassthrough", json!({"features": {"usbPassthrough": "Enabled"}}));
-    assert_eq!(why, "options.platformBaseline.usbDevices names none");
+    assert_eq!(why, "options.platformBaseline.usbDevices is not set, and there is nothing to do without");
     let disabled = json!({"usbDevices": device, "features": {"usbPassthrough": "Disabled"}});
     assert!(cluster.why_not("usbPassthrough", disabled).ends_with("is Disabled"));
 }
@@ -209,11 +240,80 @@ fn ksm_for_zero_pages_keeps_out_of_the_way_of_kubevirts_own() {
 /// W-18: what this cluster can't have is left out with a reason, and is said to be missing only to who asks for it.
 #[test]
 fn w_18_kinds_that_are_not_served_are_missed_by_nobody_who_did_not_ask() {
-    let cluster = Cluster { not_served: [MACHINE_CONFIG, NODE_HEALTH_CHECK].into(), ..Cluster::default() };
+    let cluster = Cluster {
+        not_served: [MACHINE_CONFIG, NODE_HEALTH_CHECK].into_iter().chain(OBSERVED).collect(),
+        ..Cluster::default()
+    };
     assert_eq!(cluster.names(json!({})), ["hyper-converged"]);
     assert_eq!(cluster.why_not("swap", json!({})), "this cluster has no kind MachineConfig");
     let asked = cluster.names(json!({"features": {"nodeHealthCheck": "Enabled"}}));
     assert!(asked.contains(&"node-health-check".to_owned()), "the engine says what is missing: {asked:?}");
+}
+
+/// Alerts are of use where nothing shows dashboards; what is missing for the rest is said.
+#[test]
+fn what_is_served_of_several_kinds_is_planned_and_the_rest_is_named() {
+    let names = |cluster: &Cluster| cluster.names(json!({}))[2..].to_vec();
+    let all = Cluster { not_served: BTreeSet::new(), ..Cluster::default() };
+    assert_eq!(names(&all), ["monitoring-plugin", "platform-datasource", "platform-dashboard", "platform-alerts"]);
+    let alerts = Cluster { not_served: OBSERVED[..3].iter().copied().collect(), ..Cluster::default() };
+    assert_eq!(names(&alerts), ["platform-alerts"]);
+    let why = alerts.why_not("observability", json!({}));
+    assert_eq!(
+        why,
+        "only a part of it is planned: this cluster does not have UIPlugin, PersesDatasource, PersesDashboard"
+    );
+    let why = Cluster::default().why_not("observability", json!({}));
+    assert!(why.starts_with("this cluster has no kind of these: UIPlugin, "), "{why}");
+    let insists = json!({"features": {"observability": "Enabled"}});
+    assert_eq!(alerts.names(insists).len(), 6, "the engine says what is missing");
+}
+
+/// Features that are told in the objects of others.
+#[test]
+fn features_meet_in_objects() {
+    let cluster = Cluster { not_served: BTreeSet::new(), ..Cluster::default() };
+    let planned = cluster.planned(all("Enabled"));
+    assert_eq!(
+        object(of(&planned, "monitoring-plugin"))["spec"]["monitoring"]["clusterHealthAnalyzer"]["enabled"],
+        true
+    );
+    let unhealthy = object(of(&planned, "node-health-check"))["spec"]["unhealthyConditions"].as_array().unwrap().len();
+    assert_eq!(unhealthy, 3);
+    let pipelines = |planned: &[Draft]| {
+        let pipelines = object(of(planned, "logging-forwarder"))["spec"]["pipelines"].as_array().unwrap().clone();
+        pipelines.iter().map(|pipeline| pipeline["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(pipelines(&planned), ["infra-logs", "app-logs", "audit-logs"]);
+    let mut options = all("Enabled");
+    options["features"]["auditLogging"] = json!("Disabled");
+    options["features"]["storageBasedRemediation"] = json!("Disabled");
+    let planned = cluster.planned(options);
+    assert_eq!(pipelines(&planned), ["infra-logs", "app-logs"]);
+    assert!(planned.iter().all(|draft| draft.name != "logging-of-audit"), "W-42: a binding without a collector");
+    assert_eq!(object(of(&planned, "node-health-check"))["spec"]["unhealthyConditions"].as_array().unwrap().len(), 2);
+}
+
+/// W-35: what is switched off stays so, and what the exporter does not know is refused.
+#[test]
+fn w_35_settings_of_the_exporter_are_texts() {
+    let drafts = Cluster::default().planned(all("Enabled"));
+    let container = &object(of(&drafts, "metrics-exporter-daemon"))["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], "exporter:1");
+    let env = container["env"].as_array().unwrap();
+    let value = |name: &str| env.iter().find(|entry| entry["name"] == name).map(|entry| entry["value"].clone());
+    assert_eq!((value("ENABLE_EBPF"), value("ENABLE_KVM")), (Some(json!("false")), Some(json!("true"))));
+    for (env, problem) in [
+        (json!({"ENABLE_ALL": "true"}), "no setting of it"),
+        (json!({"QMP_POLL_INTERVAL": "5m"}), "at most 150s"),
+        (json!({"KVM_POLL_INTERVAL": "2m"}), "at most 90s"),
+        (json!({"QGA_POLL_INTERVAL": "0s"}), "seconds or minutes"),
+        (json!({"CGROUP_POLL_INTERVAL": "99999999999m"}), "seconds or minutes"),
+        (json!({"ENABLE_EBPF": false}), "string"),
+    ] {
+        let error = PROFILE.configure(Some(&json!({"metricsExporter": {"env": env}}))).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains(problem), "{env}: {error}");
+    }
 }
 
 #[test]

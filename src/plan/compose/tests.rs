@@ -398,7 +398,7 @@ fn removal(live: Option<Value>, result: Option<Value>, stays_for: &[&str]) -> Pl
         ObjectRef { api_version: "example.dev/v1".into(), kind: "Widget".into(), namespace: None, name: "w".into() };
     let draft = Draft::new("item", Body::Remove(target), "is not wanted any more");
     let stays_for = stays_for.iter().map(|name| (*name).to_owned()).collect();
-    compose(&draft, US, Preview::Removal { live, result, stays_for }, Effect::default(), None)
+    compose(&draft, US, Preview::Removal { live, result, leaves: None, stays_for }, Effect::default(), None)
 }
 
 #[test]

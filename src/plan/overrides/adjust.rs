@@ -204,7 +204,7 @@ fn leave(desired: &mut Value, field: &str, live: Option<&Value>, manager: &str) 
     let ours = |live| fields::owned_alone_by(live, manager).into_iter().collect::<Paths>().touches(&path);
     let ours = live.is_some_and(ours);
     match live.and_then(|live| live.pointer(field)).filter(|_| ours) {
-        Some(there) => put(desired, field, there.clone()),
+        Some(there) => pointer::put(desired, field, there.clone()),
         None => take(desired, field),
     }
     Ok(())
@@ -213,17 +213,6 @@ fn leave(desired: &mut Value, field: &str, live: Option<&Value>, manager: &str) 
 fn through_list(desired: &Value, field: &str) -> bool {
     let parents = field.match_indices('/').map(|(end, _)| &field[..end]).filter(|parent| !parent.is_empty());
     parents.into_iter().any(|parent| desired.pointer(parent).is_some_and(Value::is_array))
-}
-
-fn put(desired: &mut Value, field: &str, value: Value) {
-    let mut place = desired;
-    for segment in pointer::segments(field) {
-        if !place.is_object() {
-            *place = Value::Object(serde_json::Map::new());
-        }
-        place = &mut place[segment];
-    }
-    *place = value;
 }
 
 /// Removes the field, and the maps above it that hold nothing else.

@@ -1,26 +1,34 @@
 //! The features, a folder each.
 
 mod application_aware_quota;
+mod audit_logging;
 mod cpu_manager;
 mod drain_shutdown_inhibitor;
 mod hyper_converged;
 mod in_flight_operations;
+mod incident_detection;
+pub(crate) mod ksm_metrics;
 mod ksm_zero_pages;
 mod kubelet_performance;
+mod logging;
 mod metal_lb;
+pub(crate) mod metrics_exporter;
 mod migration_toolkit;
 mod node_health_check;
 mod numa;
+mod observability;
 mod pci_passthrough;
+mod storage_based_remediation;
 mod swap;
 mod transparent_huge_pages;
+mod troubleshooting_panel;
 mod usb_passthrough;
 mod vfio;
 
 use crate::feature::Feature;
 
 /// All of them, in the order in which they are told.
-pub(crate) static FEATURES: [&Feature; 16] = [
+pub(crate) static FEATURES: [&Feature; 24] = [
     &hyper_converged::FEATURE,
     &swap::FEATURE,
     &kubelet_performance::FEATURE,
@@ -31,10 +39,18 @@ pub(crate) static FEATURES: [&Feature; 16] = [
     &usb_passthrough::FEATURE,
     &application_aware_quota::FEATURE,
     &node_health_check::FEATURE,
+    &storage_based_remediation::FEATURE,
     &migration_toolkit::FEATURE,
     &metal_lb::FEATURE,
+    &observability::FEATURE,
+    &incident_detection::FEATURE,
+    &troubleshooting_panel::FEATURE,
     &ksm_zero_pages::FEATURE,
+    &ksm_metrics::FEATURE,
     &transparent_huge_pages::FEATURE,
     &drain_shutdown_inhibitor::FEATURE,
+    &logging::FEATURE,
+    &audit_logging::FEATURE,
+    &metrics_exporter::FEATURE,
     &in_flight_operations::FEATURE,
 ];

@@ -11,6 +11,7 @@ pub(crate) static FEATURE: Feature = Feature {
     does: "brings quotas that count what virtual machines see",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Nothing,
+    named_by: None,
     conditions: &[],
     needs: &[],
     brings: Brings::HyperConverged(fields),

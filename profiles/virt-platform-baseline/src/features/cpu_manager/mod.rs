@@ -11,6 +11,7 @@ pub(crate) static FEATURE: Feature = Feature {
     does: "gives virtual machines that ask for dedicated CPUs whole cores, and keeps CPUs 0 and 1 for the system",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::FeatureGate("CPUManager"),
+    named_by: None,
     conditions: &[],
     needs: &[],
     brings: Brings::Kubelet(|| {

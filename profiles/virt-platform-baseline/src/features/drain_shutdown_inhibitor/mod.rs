@@ -8,6 +8,7 @@ pub(crate) static FEATURE: Feature = Feature {
     does: "has a machine that shuts down ask its virtual machines to shut down first",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-vm-drain-shutdown-inhibitor"),
+    named_by: None,
     conditions: &[],
     needs: &[],
     brings: Brings::Machines(MachineConfigs {

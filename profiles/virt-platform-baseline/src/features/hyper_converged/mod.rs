@@ -11,6 +11,7 @@ pub(crate) static FEATURE: Feature = Feature {
     does: "keeps HyperConverged from being taken away while there are virtual machines",
     maturity: Maturity::GeneralAvailability,
     asked_by: AskedBy::Nothing,
+    named_by: None,
     conditions: &[],
     needs: &[],
     brings: Brings::HyperConverged(fields),

@@ -1,30 +1,33 @@
 //! Rules by which operations under way are seen, over all the components beneath virtual machines.
 
-use profile_sdk::DraftError;
+use profile_sdk::{DraftError, Impact};
 use serde_json::{Value, json};
 
 use crate::OPERATION_RULE_SET;
-use crate::feature::{AskedBy, Brings, Feature, Maturity};
+use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
+use crate::situation::Situation;
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "inFlightOperations",
     does: "tells which operations are under way, by rules for each component",
     maturity: Maturity::TechnologyPreview,
     asked_by: AskedBy::Annotation("enable-in-flight-operations"),
+    named_by: None,
     conditions: &[],
     needs: &[],
-    brings: Brings::Objects { kind: OPERATION_RULE_SET, objects },
+    brings: Brings::Objects { needs: &[OPERATION_RULE_SET], may_have: &[], objects },
 };
 
 /// The rules are data: each expression guards every field that it reads, so that an object without it is no error.
-fn objects(is_v1: bool) -> Result<Vec<Value>, DraftError> {
+fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     let parsed: Result<Vec<Value>, _> = serde_json::from_str(include_str!("rules.json"));
     let mut objects =
         parsed.map_err(|error| DraftError::Template { template: "rules.json", problem: error.to_string() })?;
-    if !is_v1 {
+    if !situation.is_v1 {
         // Where v1 is not served, nobody could watch it; the conditions have the same form in both.
         let of_hyper_converged = objects.iter_mut().filter(|object| object["metadata"]["name"] == "hco-rules");
         of_hyper_converged.for_each(|object| object["spec"]["target"]["version"] = json!("v1beta1"));
     }
-    Ok(objects)
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    Ok(objects.into_iter().map(|object| Part::new(name(&object), Impact::Low, object)).collect())
 }

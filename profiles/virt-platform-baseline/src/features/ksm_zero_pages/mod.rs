@@ -9,6 +9,7 @@ pub(crate) static FEATURE: Feature = Feature {
     does: "has the kernel keep one copy of all pages of zeros, and merge no others",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-ksm-zero-only"),
+    named_by: None,
     conditions: &[Condition::Unconfigured {
         v1: "/spec/virtualization/ksmConfiguration",
         v1beta1: "/spec/ksmConfiguration",

@@ -10,6 +10,7 @@ pub(crate) static FEATURE: Feature = Feature {
     does: "lets kubelets carry 500 pods and report all images, and reserves memory for the system by the size of the machine",
     maturity: Maturity::TechnologyPreview,
     asked_by: AskedBy::Annotation("enable-kubelet-performance-settings"),
+    named_by: None,
     conditions: &[],
     needs: &[],
     brings: Brings::Kubelet(

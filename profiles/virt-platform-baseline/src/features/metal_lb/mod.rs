@@ -1,27 +1,31 @@
 //! MetalLB, for services of type LoadBalancer.
 
+use profile_sdk::Impact;
 use serde_json::json;
 
 use crate::METAL_LB;
-use crate::feature::{AskedBy, Brings, Feature, Maturity};
+use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "metalLb",
     does: "starts MetalLB, for services of type LoadBalancer; which addresses it gives is up to its administrator",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-metallb"),
+    named_by: None,
     conditions: &[],
     needs: &[],
-    brings: Brings::Object {
-        kind: METAL_LB,
-        object: || {
-            json!({
+    brings: Brings::Objects {
+        needs: &[METAL_LB],
+        may_have: &[],
+        objects: |_| {
+            let object = json!({
                 "apiVersion": "metallb.io/v1beta1",
                 "kind": "MetalLB",
                 "metadata": {"name": "metallb", "namespace": "metallb-system"},
                 // Without anything of ours in it nobody could tell that it is ours to take back.
                 "spec": {},
-            })
+            });
+            Ok(vec![Part::new("metal-lb", Impact::Medium, object)])
         },
     },
 };

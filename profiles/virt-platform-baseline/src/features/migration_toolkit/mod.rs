@@ -1,9 +1,10 @@
 //! The migration toolkit for virtualization.
 
+use profile_sdk::Impact;
 use serde_json::json;
 
 use crate::FORKLIFT_CONTROLLER;
-use crate::feature::{AskedBy, Brings, Feature, Maturity};
+use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
 
 /// The switches are texts: the kind knows no others.
 pub(crate) static FEATURE: Feature = Feature {
@@ -11,17 +12,20 @@ pub(crate) static FEATURE: Feature = Feature {
     does: "brings the migration toolkit for virtualization, with its plugin for the console, validation and volume populators",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-mtv"),
+    named_by: None,
     conditions: &[],
     needs: &[],
-    brings: Brings::Object {
-        kind: FORKLIFT_CONTROLLER,
-        object: || {
-            json!({
+    brings: Brings::Objects {
+        needs: &[FORKLIFT_CONTROLLER],
+        may_have: &[],
+        objects: |_| {
+            let object = json!({
                 "apiVersion": "forklift.konveyor.io/v1beta1",
                 "kind": "ForkliftController",
                 "metadata": {"name": "forklift-controller", "namespace": "openshift-mtv"},
                 "spec": {"feature_ui_plugin": "true", "feature_validation": "true", "feature_volume_populator": "true"},
-            })
+            });
+            Ok(vec![Part::new("migration-toolkit", Impact::Medium, object)])
         },
     },
 };

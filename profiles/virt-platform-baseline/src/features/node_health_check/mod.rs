@@ -1,9 +1,10 @@
 //! Machines that fail are fenced, and their virtual machines start elsewhere.
 
+use profile_sdk::Impact;
 use serde_json::json;
 
 use crate::NODE_HEALTH_CHECK;
-use crate::feature::{AskedBy, Brings, Feature, Maturity};
+use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
 
 /// Of the two limits for how many may be unhealthy only `minHealthy` is set: the server sets none of them beside it.
 pub(crate) static FEATURE: Feature = Feature {
@@ -11,12 +12,14 @@ pub(crate) static FEATURE: Feature = Feature {
     does: "fences workers that are not ready for five minutes, as long as more than half of them are, so that their virtual machines start elsewhere",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-node-remediation"),
+    named_by: None,
     conditions: &[],
     needs: &[],
-    brings: Brings::Object {
-        kind: NODE_HEALTH_CHECK,
-        object: || {
-            json!({
+    brings: Brings::Objects {
+        needs: &[NODE_HEALTH_CHECK],
+        may_have: &[],
+        objects: |situation| {
+            let mut object = json!({
                 "apiVersion": "remediation.medik8s.io/v1alpha1",
                 "kind": "NodeHealthCheck",
                 "metadata": {"name": "far"},
@@ -34,7 +37,13 @@ pub(crate) static FEATURE: Feature = Feature {
                         {"type": "Ready", "status": "Unknown", "duration": "300s"},
                     ],
                 },
-            })
+            });
+            if situation.is_on(&super::storage_based_remediation::FEATURE)?
+                && let Some(conditions) = object["spec"]["unhealthyConditions"].as_array_mut()
+            {
+                conditions.push(json!({"type": "SBRStorageUnhealthy", "status": "True", "duration": "300s"}));
+            }
+            Ok(vec![Part::new("node-health-check", Impact::Medium, object)])
         },
     },
 };

@@ -12,6 +12,7 @@ pub(crate) static FEATURE: Feature = Feature {
     does: "takes CPUs and devices of a virtual machine from one NUMA node, where it can be",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Nothing,
+    named_by: None,
     conditions: &[Condition::OfNodes(&NUMA, "more than one NUMA node")],
     needs: &["cpuManager"],
     brings: Brings::Kubelet(|| json!({"kubeletConfig": {"topologyManagerPolicy": "best-effort"}})),

@@ -10,6 +10,7 @@ pub(crate) static FEATURE: Feature = Feature {
     does: "lets virtual machines have PCI devices of their machine",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-pci-passthrough"),
+    named_by: None,
     conditions: &[Condition::OfNodes(&PCI_DEVICES, "PCI devices for virtual machines")],
     needs: &[],
     brings: Brings::Machines(MachineConfigs {

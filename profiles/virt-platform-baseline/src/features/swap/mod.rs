@@ -9,6 +9,7 @@ pub(crate) static FEATURE: Feature = Feature {
     does: "lets virtual machines use the partition labelled OCPSWAP, or the file /var/tmp/ocpswap.file, as swap, and keeps the system ahead of them",
     maturity: Maturity::GeneralAvailability,
     asked_by: AskedBy::Nothing,
+    named_by: None,
     conditions: &[],
     needs: &[],
     brings: Brings::Machines(MachineConfigs {

@@ -8,6 +8,7 @@ pub(crate) static FEATURE: Feature = Feature {
     does: "gives huge pages to programs that ask for them, as virtual machines do, and collects them faster",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-thp-tuning"),
+    named_by: None,
     conditions: &[],
     needs: &[],
     brings: Brings::Machines(MachineConfigs {

@@ -3,14 +3,15 @@
 use profile_sdk::DraftError;
 use serde_json::{Value, json};
 
-use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity};
+use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, NamedBy};
 use crate::situation::{Situation, USB_DEVICES};
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "usbPassthrough",
     does: "lets virtual machines have the USB devices of usbDevices",
     maturity: Maturity::DeveloperPreview,
-    asked_by: AskedBy::Devices { option: "usbDevices", named: |options| !options.usb_devices.is_empty(), needed: true },
+    asked_by: AskedBy::Nothing,
+    named_by: Some(NamedBy { option: "usbDevices", is_set: |options| !options.usb_devices.is_empty(), needed: true }),
     conditions: &[Condition::OfNodes(&USB_DEVICES, "USB devices")],
     needs: &[],
     brings: Brings::HyperConverged(fields),

@@ -1,6 +1,6 @@
 //! The driver through which virtual machines get PCI devices.
 
-use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Maturity};
+use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Maturity, NamedBy};
 use crate::machines::{File, Payload};
 use crate::options::PlatformBaseline;
 use crate::situation::IOMMU;
@@ -9,11 +9,12 @@ pub(crate) static FEATURE: Feature = Feature {
     name: "vfio",
     does: "loads the driver through which virtual machines get PCI devices, and binds those of vfioDevices to it",
     maturity: Maturity::DeveloperPreview,
-    asked_by: AskedBy::Devices {
+    asked_by: AskedBy::Nothing,
+    named_by: Some(NamedBy {
         option: "vfioDevices",
-        named: |options| !options.vfio_devices.is_empty(),
+        is_set: |options| !options.vfio_devices.is_empty(),
         needed: false,
-    },
+    }),
     conditions: &[Condition::OfNodes(&IOMMU, "an IOMMU that is switched on")],
     needs: &["pciPassthrough"],
     brings: Brings::Machines(MachineConfigs {

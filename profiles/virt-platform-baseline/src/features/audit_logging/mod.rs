@@ -1,0 +1,53 @@
+//! What people do to the API, among the logs.
+
+use profile_sdk::Impact;
+use serde_json::{Value, json};
+
+use crate::CLUSTER_ROLE_BINDING;
+use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, Part};
+
+/// The filters and the pipeline are in the object that `logging` brings: neither is of use without the other.
+pub(crate) static FEATURE: Feature = Feature {
+    name: "auditLogging",
+    does: "keeps what people do to the API among the logs, without what the system does to itself",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Annotation("enable-audit-logging"),
+    named_by: None,
+    conditions: &[Condition::With(&super::logging::FEATURE)],
+    needs: &["logging"],
+    brings: Brings::Objects {
+        needs: &[],
+        may_have: &[CLUSTER_ROLE_BINDING],
+        objects: |_| {
+            let part = Part::parse("logging-of-audit", include_str!("clusterrolebinding.yaml"))?;
+            Ok(vec![Part { impact: Impact::Low, ..part }])
+        },
+    },
+};
+
+/// The filters for the forwarder, and the pipeline that has them. A test on a field that a record lacks is false, so that records of
+/// other programs, which have no stage, are kept.
+pub(crate) fn forwarded() -> (Vec<Value>, Value) {
+    let drop = |name: &str, tests: &[Value]| {
+        let tests: Vec<_> = tests.iter().map(|test| json!({"test": [test]})).collect();
+        json!({"name": name, "type": "drop", "drop": tests})
+    };
+    let user = |matches: &str| json!({"field": ".user.username", "matches": matches});
+    let filters = vec![
+        drop("audit-drop-non-complete", &[json!({"field": ".stage", "notMatches": "^ResponseComplete$"})]),
+        drop(
+            "audit-drop-system-users",
+            &[
+                user("^system:serviceaccount:"),
+                user("^system:node:"),
+                user("^system:(apiserver|kube-|anonymous|unauthenticated|openshift:|aggregator|monitoring|multus)"),
+            ],
+        ),
+        drop("audit-drop-noisy-verbs", &[json!({"field": ".verb", "matches": "^(watch|deletecollection|proxy)$"})]),
+    ];
+    let names: Vec<_> = filters.iter().map(|filter| filter["name"].clone()).collect();
+    let pipeline = json!({
+        "name": "audit-logs", "inputRefs": ["audit"], "filterRefs": names, "outputRefs": ["default-lokistack"],
+    });
+    (filters, pipeline)
+}

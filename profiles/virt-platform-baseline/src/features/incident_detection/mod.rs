@@ -1,0 +1,16 @@
+//! Alerts that belong together, as incidents.
+
+use crate::UI_PLUGIN;
+use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity};
+
+/// A field of the object that `observability` brings.
+pub(crate) static FEATURE: Feature = Feature {
+    name: "incidentDetection",
+    does: "groups alerts that belong together into incidents, by an analyzer that the console's plugin for monitoring starts",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Annotation("enable-incident-detection"),
+    named_by: None,
+    conditions: &[Condition::With(&super::observability::FEATURE)],
+    needs: &[],
+    brings: Brings::Objects { needs: &[UI_PLUGIN], may_have: &[], objects: |_| Ok(Vec::new()) },
+};

@@ -1,0 +1,34 @@
+//! What the kernel merges, among the metrics of the nodes.
+
+use profile_sdk::{Document, Impact};
+use serde_json::json;
+
+use crate::CONFIG_MAP;
+use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, Part};
+
+/// In a document that administrators keep: merged by key, and taken out again by key.
+pub(crate) static SETTINGS: Document =
+    Document { field: "/data/config.yaml", settings: "nodeExporter:\n  collectors:\n    ksmd:\n      enabled: true\n" };
+
+pub(crate) static FEATURE: Feature = Feature {
+    name: "ksmMetrics",
+    does: "has the monitoring of the cluster tell what the kernel merges on each machine",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Annotation("enable-ksm-zero-only"),
+    named_by: None,
+    conditions: &[Condition::With(&super::ksm_zero_pages::FEATURE)],
+    needs: &["ksmZeroPages"],
+    brings: Brings::Objects {
+        needs: &[],
+        may_have: &[CONFIG_MAP],
+        objects: |_| {
+            let object = json!({
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "cluster-monitoring-config", "namespace": "openshift-monitoring"},
+                "data": {"config.yaml": SETTINGS.settings},
+            });
+            Ok(vec![Part::new("cluster-monitoring", Impact::Low, object)])
+        },
+    },
+};

@@ -1,0 +1,61 @@
+//! Logs of the platform and of applications, kept and shown.
+
+use profile_sdk::{DraftError, Impact};
+use serde_json::{Value, json};
+
+use crate::feature::{AskedBy, Brings, Feature, Maturity, NamedBy, Part};
+use crate::situation::Situation;
+use crate::{CLUSTER_LOG_FORWARDER, CLUSTER_ROLE_BINDING, LOKI_STACK, SERVICE_ACCOUNT, UI_PLUGIN};
+
+/// No storage class is right everywhere, and the schema demands one.
+pub(crate) static FEATURE: Feature = Feature {
+    name: "logging",
+    does: "keeps the logs of the platform and of applications for a week, and shows them in the console",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Annotation("enable-logging"),
+    named_by: Some(NamedBy {
+        option: "logging.storageClassName",
+        is_set: |options| options.logging.storage_class_name.is_some(),
+        needed: true,
+    }),
+    conditions: &[],
+    needs: &[],
+    brings: Brings::Objects {
+        needs: &[LOKI_STACK, CLUSTER_LOG_FORWARDER],
+        may_have: &[UI_PLUGIN, SERVICE_ACCOUNT, CLUSTER_ROLE_BINDING],
+        objects,
+    },
+};
+
+const NAMESPACE: &str = "openshift-logging";
+
+fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
+    let options = &situation.options.logging;
+    let mut stack = Part::parse("logging-store", include_str!("lokistack.yaml"))?.within(NAMESPACE);
+    stack.object["spec"]["size"] = json!(options.size);
+    stack.object["spec"]["storage"]["secret"]["type"] = json!(options.storage_type);
+    stack.object["spec"]["storageClassName"] = json!(options.storage_class_name);
+    stack.notes.push("the Secret logging-loki-storage with the access to the storage must be there".to_owned());
+    let mut forwarder = Part::parse("logging-forwarder", include_str!("clusterlogforwarder.yaml"))?.within(NAMESPACE);
+    if situation.is_on(&super::audit_logging::FEATURE)? {
+        let (filters, pipeline) = super::audit_logging::forwarded();
+        append(&mut forwarder.object["spec"]["filters"], filters);
+        append(&mut forwarder.object["spec"]["pipelines"], vec![pipeline]);
+    }
+    let low = |part: Part| Part { impact: Impact::Low, ..part };
+    Ok(vec![
+        stack,
+        low(Part::parse("logging-account", include_str!("serviceaccount.yaml"))?.within(NAMESPACE)),
+        low(Part::parse("logging-of-applications", include_str!("clusterrolebinding-application.yaml"))?),
+        low(Part::parse("logging-of-infrastructure", include_str!("clusterrolebinding-infrastructure.yaml"))?),
+        low(Part::parse("logging-writer", include_str!("clusterrolebinding-logs-writer.yaml"))?),
+        forwarder,
+        low(Part::parse("logging-plugin", include_str!("ui-plugin-logging.yaml"))?),
+    ])
+}
+
+fn append(list: &mut Value, more: Vec<Value>) {
+    if let Value::Array(list) = list {
+        list.extend(more);
+    }
+}

@@ -1,0 +1,93 @@
+//! Latencies and states of virtual machines that only their hosts see, as metrics.
+
+use profile_sdk::{DraftError, Impact};
+use serde_json::json;
+
+use crate::feature::{AskedBy, Brings, Feature, Maturity, NamedBy, Part};
+use crate::situation::Situation;
+use crate::{
+    CLUSTER_ROLE, CLUSTER_ROLE_BINDING, DAEMON_SET, NAMESPACE, PERSES_DASHBOARD, PERSES_DATASOURCE, POD_MONITOR,
+    PROMETHEUS_RULE, ROLE, ROLE_BINDING, SECURITY_CONTEXT_CONSTRAINTS, SERVICE_ACCOUNT,
+};
+
+/// The exporter's image is not ours to choose.
+pub(crate) static FEATURE: Feature = Feature {
+    name: "metricsExporter",
+    does: "has an exporter on each worker tell of the storage latencies of virtual machines, with a dashboard and alerts",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Annotation("enable-kubevirt-metrics-exporter"),
+    named_by: Some(NamedBy {
+        option: "metricsExporter.image",
+        is_set: |options| options.metrics_exporter.image.is_some(),
+        needed: true,
+    }),
+    conditions: &[],
+    needs: &[],
+    brings: Brings::Objects {
+        needs: &[SECURITY_CONTEXT_CONSTRAINTS, POD_MONITOR],
+        may_have: &[
+            NAMESPACE,
+            SERVICE_ACCOUNT,
+            CLUSTER_ROLE,
+            CLUSTER_ROLE_BINDING,
+            ROLE,
+            ROLE_BINDING,
+            DAEMON_SET,
+            PROMETHEUS_RULE,
+            PERSES_DATASOURCE,
+            PERSES_DASHBOARD,
+        ],
+        objects,
+    },
+};
+
+/// The settings of the exporter, with what they are where the options do not say otherwise.
+pub(crate) const SETTINGS: [(&str, &str); 14] = [
+    ("ENABLE_QMP", "true"),
+    ("QMP_POLL_INTERVAL", "1m"),
+    ("ENABLE_QGA", "true"),
+    ("QGA_POLL_INTERVAL", "1m"),
+    ("ENABLE_EBPF", "true"),
+    ("ENABLE_EBPF_BLOCK", "true"),
+    ("ENABLE_EBPF_NFS", "true"),
+    ("ENABLE_EBPF_NFS_KPROBE", "false"),
+    ("EBPF_SCAN_INTERVAL", "30"),
+    ("ENABLE_KVM", "true"),
+    ("KVM_POLL_INTERVAL", "30s"),
+    ("ENABLE_CGROUP", "true"),
+    ("CGROUP_POLL_INTERVAL", "30s"),
+    ("LOG_LEVEL", "info"),
+];
+
+fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
+    let options = &situation.options.metrics_exporter;
+    let part = |item: &str, text: &'static str| Part::parse(&format!("metrics-exporter-{item}"), text);
+    let inside = |item: &str, text: &'static str| Ok(part(item, text)?.within("kubevirt-metrics-exporter"));
+    let mut exporter = inside("daemon", include_str!("daemonset.yaml"))?;
+    let container = &mut exporter.object["spec"]["template"]["spec"]["containers"][0];
+    container["image"] = json!(options.image);
+    let mut env = vec![json!({"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}})];
+    env.extend(SETTINGS.iter().map(|(name, default)| {
+        let value = options.env.get(*name).map_or(*default, String::as_str);
+        json!({"name": name, "value": value})
+    }));
+    container["env"] = json!(env);
+    let parts = vec![
+        part("namespace", include_str!("namespace.yaml"))?,
+        inside("account", include_str!("serviceaccount.yaml"))?,
+        part("role", include_str!("clusterrole.yaml"))?,
+        part("binding", include_str!("clusterrolebinding.yaml"))?,
+        part("constraints", include_str!("scc.yaml"))?,
+        part("constraints-role", include_str!("scc-clusterrole.yaml"))?,
+        part("constraints-binding", include_str!("scc-clusterrolebinding.yaml"))?,
+        inside("prometheus-role", include_str!("prometheus-role.yaml"))?,
+        inside("prometheus-binding", include_str!("prometheus-rolebinding.yaml"))?,
+        inside("monitor", include_str!("podmonitor.yaml"))?,
+        inside("alerts", include_str!("alerts.yaml"))?,
+        // A dashboard sees the sources of its own namespace alone.
+        inside("datasource", include_str!("../observability/datasource.yaml"))?,
+        inside("dashboard", include_str!("dashboard.yaml"))?,
+    ];
+    let parts = parts.into_iter().map(|part| Part { impact: Impact::Low, ..part });
+    Ok(parts.chain([exporter]).collect())
+}

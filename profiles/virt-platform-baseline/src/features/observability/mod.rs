@@ -1,0 +1,38 @@
+//! Dashboards and alerts for what the baseline sets up.
+
+use profile_sdk::{DraftError, Impact};
+use serde_json::json;
+
+use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
+use crate::situation::Situation;
+use crate::{HYPER_CONVERGED_NAMESPACE, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN};
+
+/// Alerts alone are of use where nothing shows dashboards.
+pub(crate) static FEATURE: Feature = Feature {
+    name: "observability",
+    does: "shows the platform beneath virtual machines on a dashboard of the console, and alerts on what can go wrong with it",
+    maturity: Maturity::GeneralAvailability,
+    asked_by: AskedBy::Nothing,
+    named_by: None,
+    conditions: &[],
+    needs: &[],
+    brings: Brings::Objects {
+        needs: &[],
+        may_have: &[UI_PLUGIN, PERSES_DATASOURCE, PERSES_DASHBOARD, PROMETHEUS_RULE],
+        objects,
+    },
+};
+
+fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
+    let mut plugin = Part::parse("monitoring-plugin", include_str!("ui-plugin-monitoring.yaml"))?;
+    if situation.is_on(&super::incident_detection::FEATURE)? {
+        plugin.object["spec"]["monitoring"]["clusterHealthAnalyzer"] = json!({"enabled": true});
+    }
+    let here = |part: Part| Part { impact: Impact::Low, ..part.within(HYPER_CONVERGED_NAMESPACE) };
+    Ok(vec![
+        plugin,
+        here(Part::parse("platform-datasource", include_str!("datasource.yaml"))?),
+        here(Part::parse("platform-dashboard", include_str!("dashboard.yaml"))?),
+        here(Part::parse("platform-alerts", include_str!("alerts.yaml"))?),
+    ])
+}

@@ -1,0 +1,47 @@
+//! Machines that lose their storage are seen.
+
+use profile_sdk::Impact;
+use serde_json::{Value, json};
+
+use crate::STORAGE_BASED_REMEDIATION_CONFIG;
+use crate::feature::{AskedBy, Brings, Feature, Maturity, NamedBy, Part};
+use crate::situation::hyper_converged;
+
+/// It detects, and fences nobody: that is up to `nodeHealthCheck`, which looks at what it reports.
+pub(crate) static FEATURE: Feature = Feature {
+    name: "storageBasedRemediation",
+    does: "detects machines that have lost the storage they share",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Annotation("enable-node-remediation"),
+    named_by: Some(NamedBy {
+        option: "sharedStorageClass",
+        is_set: |options| options.shared_storage_class.is_some(),
+        needed: false,
+    }),
+    conditions: &[],
+    needs: &[],
+    brings: Brings::Objects {
+        needs: &[STORAGE_BASED_REMEDIATION_CONFIG],
+        may_have: &[],
+        objects: |situation| {
+            let annotation = "/metadata/annotations/platform.kubevirt.io~1sbr-storage-class";
+            let class = match &situation.options.shared_storage_class {
+                Some(class) => Some(json!(class)),
+                None => situation.inputs.value(&hyper_converged(), annotation)?,
+            };
+            let mut object = json!({
+                "apiVersion": "storage-based-remediation.medik8s.io/v1alpha1",
+                "kind": "StorageBasedRemediationConfig",
+                "metadata": {
+                    "name": "autopilot-recommended-values-detection-only",
+                    "namespace": "openshift-workload-availability",
+                },
+                "spec": {"detectOnlyMode": "Enabled"},
+            });
+            if let Some(class @ Value::String(_)) = class {
+                object["spec"]["sharedStorageClass"] = class;
+            }
+            Ok(vec![Part::new("storage-based-remediation", Impact::Medium, object)])
+        },
+    },
+};

@@ -1,0 +1,19 @@
+//! What an alert has to do with, in the console.
+
+use crate::UI_PLUGIN;
+use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
+
+pub(crate) static FEATURE: Feature = Feature {
+    name: "troubleshootingPanel",
+    does: "shows in the console what an alert has to do with: objects, logs, events",
+    maturity: Maturity::DeveloperPreview,
+    asked_by: AskedBy::Annotation("enable-korrel8r"),
+    named_by: None,
+    conditions: &[],
+    needs: &[],
+    brings: Brings::Objects {
+        needs: &[UI_PLUGIN],
+        may_have: &[],
+        objects: |_| Ok(vec![Part::parse("troubleshooting-panel", include_str!("ui-plugin.yaml"))?]),
+    },
+};
