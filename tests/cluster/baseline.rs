@@ -5,7 +5,7 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use virt_advisor::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 
-use crate::fixture::{Fixture, Setup, third_party};
+use crate::fixture::{Fixture, Setup, create_namespace, third_party};
 
 const BASELINE: &str = "virt-platform-baseline";
 
@@ -72,7 +72,7 @@ async fn w_34_masters_are_covered_and_the_autopilot_is_named() {
     assert!(taken.conflicts.iter().all(|conflict| conflict.manager == "virt-platform-autopilot"), "{taken:#?}");
     // What is not planned says why; what nobody asked for costs no request.
     let left_out: Vec<_> = plan.left_out.iter().map(|part| part.feature.as_str()).collect();
-    assert_eq!(left_out.len(), 14, "{left_out:?}");
+    assert_eq!(left_out.len(), 22, "{left_out:?}");
     assert!(why_not(&plan, "metalLb").unwrap().contains("set options.platformBaseline.features.metalLb to Enabled"));
     fixture.finish().await;
 }
@@ -139,5 +139,67 @@ async fn w_18_without_machine_configs_the_rest_is_planned() {
         assert!(item.operation == Operation::Blocked && item.message.contains("install"), "{item:#?}");
     }
     assert_eq!(of(&plan, "hyper-converged").operation, Operation::NoChange);
+    fixture.finish().await;
+}
+
+/// W-2, W-3: a setting in a document that administrators keep is merged by key, follows their edits without a word, and goes without the
+/// rest; a document that can't be understood is left alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w_2_the_monitoring_document_keeps_all_that_is_not_ours() {
+    let mut fixture = Fixture::without_operator(Setup { profile: BASELINE, ..Setup::default() }).await;
+    fixture.masters_are_schedulable(false).await;
+    create_namespace(&fixture.admin, "openshift-monitoring").await;
+    let document = |text: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "cluster-monitoring-config", "namespace": "openshift-monitoring"},
+            "data": {"config.yaml": text, "more": "kept"}})
+    };
+    let admins = "# ask Ann before you change it\nprometheusK8s:\n  retention: 30d\n";
+    fixture.create(&document(&format!("{admins}broken: [\n")), "kubectl-create").await;
+    fixture.start_operator();
+    let features =
+        json!({"swap": "Disabled", "hyperConverged": "Disabled", "ksmZeroPages": "Enabled", "ksmMetrics": "Enabled"});
+    fixture.configure_baseline(json!({"features": features})).await;
+    let blocked = fixture.wait("it is blocked", |status| status.items.len() == 2).await;
+    let item = of(&blocked, "cluster-monitoring");
+    assert_eq!(item.operation, Operation::Blocked);
+    assert!(item.message.contains("can't be understood as YAML: nothing can be merged into it"), "{}", item.message);
+
+    let write = async |text: &str| {
+        fixture.edit(&document(""), json!({"data": {"config.yaml": text}}), "kubectl-edit").await;
+    };
+    write(admins).await;
+    let plan =
+        fixture.wait("a plan", |status| status.items.iter().all(|item| item.operation != Operation::Blocked)).await;
+    let item = of(&plan, "cluster-monitoring");
+    assert!(item.diff.contains("     prometheusK8s:\n") && item.diff.contains("+    nodeExporter:\n"), "{}", item.diff);
+    fixture.patch(json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;
+    fixture.wait_for(Phase::Completed).await;
+    let text = async || fixture.get(&document("")).await.unwrap()["data"]["config.yaml"].as_str().unwrap().to_owned();
+    let merged = format!("{admins}nodeExporter:\n  collectors:\n    ksmd:\n      enabled: true\n");
+    assert_eq!(text().await, merged);
+
+    // Whoever edits the rest changes nothing of ours.
+    let edited = merged.replace("30d", "60d");
+    write(&edited).await;
+    fixture.rest().await;
+    assert_eq!(fixture.config().await.status.unwrap().phase, Some(Phase::Completed));
+    // Who takes it out is told of.
+    write(&edited.replace("enabled: true", "enabled: false")).await;
+    fixture.wait_for(Phase::Drifted).await;
+    write(&edited).await;
+    fixture.wait_for(Phase::Completed).await;
+
+    let off = json!({"platformBaseline": {"features": {"ksmMetrics": "Disabled"}}});
+    fixture.patch(json!({"action": "DryRun", "approvedPlanHash": null, "options": off})).await;
+    let is_removed = |status: &VirtPlatformConfigStatus| {
+        status.items.iter().any(|item| item.name == "cluster-monitoring" && item.operation == Operation::Remove)
+    };
+    let plan = fixture.wait("a removal", is_removed).await;
+    fixture.patch(json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;
+    fixture.wait_for(Phase::Completed).await;
+    assert_eq!(text().await, admins.replace("30d", "60d"));
+    let left = fixture.get(&document("")).await.unwrap();
+    assert_eq!(left["data"]["more"], "kept");
     fixture.finish().await;
 }

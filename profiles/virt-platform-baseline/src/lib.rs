@@ -176,7 +176,8 @@ static KINDS: &[Declared] = &[
     written(ROLE, "kubevirt-metrics-exporter-prometheus"),
     written(ROLE_BINDING, "kubevirt-metrics-exporter-prometheus"),
     written(SECURITY_CONTEXT_CONSTRAINTS, "kubevirt-metrics-exporter"),
-    written(NAMESPACE, "kubevirt-metrics-exporter"),
+    // Never deleted: nobody knows what else has been put into it.
+    Declared { kind: NAMESPACE, access: Access::Create, name: Some("kubevirt-metrics-exporter"), namespace: None },
     written(DAEMON_SET, "kubevirt-metrics-exporter"),
     Declared {
         kind: CONFIG_MAP,
@@ -233,8 +234,17 @@ static GRANTS: &[Grant] = &[
             "collect-application-logs",
             "collect-audit-logs",
             "collect-infrastructure-logs",
+            "kubevirt-metrics-exporter",
+            "kubevirt-metrics-exporter-scc",
             "logging-collector-logs-writer",
         ],
+        verbs: &["bind"],
+    },
+    // Without it the server looks into the role, which is not there yet when its binding is previewed.
+    Grant {
+        group: "rbac.authorization.k8s.io",
+        resources: &["roles"],
+        names: &["kubevirt-metrics-exporter-prometheus"],
         verbs: &["bind"],
     },
     Grant { group: "", resources: &["pods", "persistentvolumeclaims"], names: &[], verbs: &["get", "list", "watch"] },
