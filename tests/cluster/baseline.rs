@@ -72,7 +72,7 @@ async fn w_34_masters_are_covered_and_the_autopilot_is_named() {
     assert!(taken.conflicts.iter().all(|conflict| conflict.manager == "virt-platform-autopilot"), "{taken:#?}");
     // What is not planned says why; what nobody asked for costs no request.
     let left_out: Vec<_> = plan.left_out.iter().map(|part| part.feature.as_str()).collect();
-    assert_eq!(left_out.len(), 22, "{left_out:?}");
+    assert_eq!(left_out.len(), 23, "{left_out:?}");
     assert!(why_not(&plan, "metalLb").unwrap().contains("set options.platformBaseline.features.metalLb to Enabled"));
     fixture.finish().await;
 }

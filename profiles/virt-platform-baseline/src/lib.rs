@@ -72,6 +72,9 @@ pub(crate) const METAL_LB: Kind =
 pub(crate) const OPERATION_RULE_SET: Kind =
     Kind { group: "ifo.kubevirt.io", versions: &["v1alpha1"], kind: "OperationRuleSet", plural: "operationrulesets" };
 
+/// Written by the profile load-aware-rebalancing; whether it is there decides about its dashboard.
+pub(crate) const KUBE_DESCHEDULER: Kind =
+    Kind { group: "operator.openshift.io", versions: &["v1"], kind: "KubeDescheduler", plural: "kubedeschedulers" };
 pub(crate) const UI_PLUGIN: Kind =
     Kind { group: "observability.openshift.io", versions: &["v1alpha1"], kind: "UIPlugin", plural: "uiplugins" };
 pub(crate) const PERSES_DASHBOARD: Kind =
@@ -134,6 +137,7 @@ const fn written(kind: Kind, name: &'static str) -> Declared {
 static KINDS: &[Declared] = &[
     Declared { kind: HYPER_CONVERGED, access: Access::Update, name: Some(HYPER_CONVERGED_NAME), namespace: None },
     Declared { kind: SCHEDULER, access: Access::Read, name: Some("cluster"), namespace: None },
+    Declared { kind: KUBE_DESCHEDULER, access: Access::Read, name: Some("cluster"), namespace: None },
     machine_config("90-worker-swap-online"),
     machine_config("50-virt-pci-passthrough"),
     machine_config("50-worker-virt-vfio"),
@@ -157,6 +161,7 @@ static KINDS: &[Declared] = &[
     written(UI_PLUGIN, "logging"),
     written(PERSES_DATASOURCE, "thanos-querier"),
     written(PERSES_DASHBOARD, "virtualization-platform"),
+    written(PERSES_DASHBOARD, "descheduler-memory-aware-rebalancing"),
     written(PERSES_DASHBOARD, "kubevirt-metrics-exporter"),
     written(PROMETHEUS_RULE, "virtualization-platform"),
     written(PROMETHEUS_RULE, "kubevirt-metrics-exporter-alerts"),
@@ -333,7 +338,7 @@ impl Planner for PlatformBaseline {
 
     fn left_out(&self, inputs: &Inputs) -> Result<Vec<LeftOut>, DraftError> {
         let situation = Situation::new(self, inputs)?;
-        let mut left_out = Vec::new();
+        let mut left_out = vec![elsewhere()];
         for feature in FEATURES {
             let reason = match feature.standing(&situation)? {
                 Standing::Off(reason) => Some(reason),
@@ -344,6 +349,13 @@ impl Planner for PlatformBaseline {
         }
         Ok(left_out)
     }
+}
+
+/// Load-aware rebalancing has one owner.
+fn elsewhere() -> LeftOut {
+    let reason = "it is a configuration of its own, load-aware-rebalancing, so that one owner writes the descheduler: set its action to \
+                  DryRun for a plan";
+    LeftOut { feature: "loadAwareRebalancing".to_owned(), reason: reason.to_owned() }
 }
 
 /// A feature that is planned, and what the reviewer should know of that.

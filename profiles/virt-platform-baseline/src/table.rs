@@ -12,7 +12,8 @@ pub fn page() -> String {
         "# The features of virt-platform-baseline\n\n\
          Generated from the profile by `make generate`. What each of them is, and what it writes, is in [its README](../../profiles/virt-platform-baseline/README.md).\n\n\
          | feature | it | maturity | default | also asked for by | planned only if | kinds | machines reboot |\n\
-         | --- | --- | --- | --- | --- | --- | --- | --- |\n{rows}"
+         | --- | --- | --- | --- | --- | --- | --- | --- |\n{rows}\n\
+         Load-aware rebalancing is a profile of its own, load-aware-rebalancing, so that the descheduler has one owner. Its dashboard is a part of `observability` where the kind KubeDescheduler is served.\n"
     )
 }
 

@@ -101,7 +101,8 @@ fn every_feature_can_be_switched_on_and_off_and_is_one_of_the_options() {
     }
     let drafts = cluster.planned(all("Enabled"));
     let inputs = cluster.inputs();
-    assert_eq!(PROFILE.configure(Some(&all("Enabled"))).unwrap().left_out(&inputs).unwrap(), []);
+    let left_out = PROFILE.configure(Some(&all("Enabled"))).unwrap().left_out(&inputs).unwrap();
+    assert_eq!(left_out.iter().map(|part| part.feature.as_str()).collect::<Vec<_>>(), ["loadAwareRebalancing"]);
     insta::assert_yaml_snapshot!(
         "every_feature",
         drafts
@@ -255,7 +256,12 @@ fn w_18_kinds_that_are_not_served_are_missed_by_nobody_who_did_not_ask() {
 fn what_is_served_of_several_kinds_is_planned_and_the_rest_is_named() {
     let names = |cluster: &Cluster| cluster.names(json!({}))[2..].to_vec();
     let all = Cluster { not_served: BTreeSet::new(), ..Cluster::default() };
-    assert_eq!(names(&all), ["monitoring-plugin", "platform-datasource", "platform-dashboard", "platform-alerts"]);
+    assert_eq!(
+        names(&all),
+        ["monitoring-plugin", "platform-datasource", "platform-dashboard", "platform-alerts", "descheduler-dashboard",]
+    );
+    let without_descheduler = Cluster { not_served: [KUBE_DESCHEDULER].into(), ..Cluster::default() };
+    assert_eq!(names(&without_descheduler).len(), 4);
     let alerts = Cluster { not_served: OBSERVED[..3].iter().copied().collect(), ..Cluster::default() };
     assert_eq!(names(&alerts), ["platform-alerts"]);
     let why = alerts.why_not("observability", json!({}));
@@ -266,7 +272,7 @@ fn what_is_served_of_several_kinds_is_planned_and_the_rest_is_named() {
     let why = Cluster::default().why_not("observability", json!({}));
     assert!(why.starts_with("this cluster has no kind of these: UIPlugin, "), "{why}");
     let insists = json!({"features": {"observability": "Enabled"}});
-    assert_eq!(alerts.names(insists).len(), 6, "the engine says what is missing");
+    assert_eq!(alerts.names(insists).len(), 7, "the engine says what is missing");
 }
 
 /// Features that are told in the objects of others.

@@ -5,7 +5,9 @@ use serde_json::json;
 
 use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
 use crate::situation::Situation;
-use crate::{HYPER_CONVERGED_NAMESPACE, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN};
+use crate::{
+    HYPER_CONVERGED_NAMESPACE, KUBE_DESCHEDULER, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN,
+};
 
 /// Alerts alone are of use where nothing shows dashboards.
 pub(crate) static FEATURE: Feature = Feature {
@@ -29,10 +31,14 @@ fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
         plugin.object["spec"]["monitoring"]["clusterHealthAnalyzer"] = json!({"enabled": true});
     }
     let here = |part: Part| Part { impact: Impact::Low, ..part.within(HYPER_CONVERGED_NAMESPACE) };
-    Ok(vec![
+    let mut parts = vec![
         plugin,
         here(Part::parse("platform-datasource", include_str!("datasource.yaml"))?),
         here(Part::parse("platform-dashboard", include_str!("dashboard.yaml"))?),
         here(Part::parse("platform-alerts", include_str!("alerts.yaml"))?),
-    ])
+    ];
+    if situation.inputs.serves(&KUBE_DESCHEDULER) {
+        parts.push(here(Part::parse("descheduler-dashboard", include_str!("descheduler-dashboard.yaml"))?));
+    }
+    Ok(parts)
 }
