@@ -92,6 +92,7 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
         claims: &claims,
         choices: &choices,
         unwatched: &std::collections::BTreeMap::new(),
+        rivals: profile.rivals(),
         exact: true,
     };
     let plan = engine.plan(basis, task).await.map_err(|error| error.to_string())?;

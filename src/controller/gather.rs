@@ -329,7 +329,8 @@ impl Look<'_> {
         let (kinds, remembered, claims) = (self.profile.kinds(), &self.status.items, &self.claims);
         let unwatched = &drafted.unwatched;
         let exact = self.all;
-        let task = Task { profile: self.config, kinds, drafts, remembered, claims, choices, unwatched, exact };
+        let rivals = self.profile.rivals();
+        let task = Task { profile: self.config, rivals, kinds, drafts, remembered, claims, choices, unwatched, exact };
         let items = self.engine.items(task, reused).await?;
         let mut previewed = BTreeMap::new();
         for ((draft, item), circumstances) in drafts.iter().zip(items).zip(circumstances) {

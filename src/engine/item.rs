@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use profile_sdk::{Access, Body, Declared, Draft, is_powerful};
+use profile_sdk::{Access, Body, Declared, Draft, Rival, is_powerful};
 use serde_json::{Value, json};
 
 use super::remedy::{self, About};
@@ -13,6 +13,7 @@ use crate::plan::claim::Claim;
 use crate::plan::compose::{compose, target};
 use crate::plan::document::{self, into_document, remains};
 use crate::plan::item::{Effect, PlanItem, Preview};
+use crate::plan::message::capitalised;
 use crate::plan::overrides::{Adjusted, Overrides, dependants};
 use crate::plan::quantity::keep_spelling;
 use crate::plan::{check, diff, fields, redact};
@@ -81,7 +82,8 @@ impl Engine<'_> {
     }
 
     /// The item of `draft`, from what the server says of it and what that sets in motion.
-    pub(super) fn item(&self, task: Task<'_>, draft: &Draft, (preview, effect): (Preview, Effect)) -> PlanItem {
+    pub(super) fn item(&self, task: Task<'_>, draft: &Draft, (preview, mut effect): (Preview, Effect)) -> PlanItem {
+        effect.notes.extend(rivals(task, &preview).map(|rival| format!("{}.", capitalised(rival.remedy))));
         let remembered = remembered(task, draft);
         let followed = self.followed(draft, &preview);
         PlanItem { followed, ..compose(draft, &manager(task.profile), preview, effect, remembered) }
@@ -379,6 +381,27 @@ impl Engine<'_> {
             }
         }
     }
+}
+
+/// The programs that manage the object too, where it is changed: as their label or their field manager says.
+fn rivals<'a>(task: Task<'a>, preview: &Preview) -> impl Iterator<Item = &'a Rival> {
+    let live = match preview {
+        Preview::Known { live: Some(live), result, .. } => {
+            (diff::without_noise(live) != diff::without_noise(result)).then(|| live.clone())
+        }
+        Preview::Removal { live, .. } => live.clone(),
+        Preview::Known { live: None, .. }
+        | Preview::Approximate { .. }
+        | Preview::SetAside { .. }
+        | Preview::Deferred { .. }
+        | Preview::Refused { .. } => None,
+    };
+    task.rivals.iter().filter(move |rival| {
+        let (label, value) = rival.label;
+        live.as_ref().is_some_and(|live| {
+            live["metadata"]["labels"][label] == value || fields::sharers(live, "").contains(&rival.manager)
+        })
+    })
 }
 
 /// What administrators say of the object.

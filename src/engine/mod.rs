@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use profile_sdk::{Declared, Draft};
+use profile_sdk::{Declared, Draft, Rival};
 use serde_json::Value;
 
 use crate::api::{FIELD_MANAGER, Item};
@@ -117,6 +117,8 @@ pub struct Task<'a> {
     pub drafts: &'a [Draft],
     /// The items of the plan before, as the status has them.
     pub remembered: &'a [Item],
+    /// Other programs that are known to write the same objects.
+    pub rivals: &'a [Rival],
     /// What other configurations want.
     pub claims: &'a [Claim],
     /// What administrators want otherwise.

@@ -96,7 +96,7 @@ fn listed(entries: &[String]) -> String {
 }
 
 /// `text` as the beginning of a sentence.
-pub(super) fn capitalised(text: &str) -> String {
+pub(crate) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }

@@ -18,7 +18,7 @@ impl Fixture {
         self.create(&scheduler, "installer").await;
     }
 
-    async fn configure_baseline(&self, options: Value) {
+    pub async fn configure_baseline(&self, options: Value) {
         let config = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
             "metadata": {"name": BASELINE},
             "spec": {"profile": BASELINE, "action": "DryRun", "options": {"platformBaseline": options}}});
@@ -69,6 +69,8 @@ async fn w_34_masters_are_covered_and_the_autopilot_is_named() {
     );
     let taken = of(&plan, "swap-worker");
     assert!(taken.message.contains("over from virt-platform-autopilot"), "{}", taken.message);
+    assert!(taken.message.contains("switch that off first, with the annotation"), "{}", taken.message);
+    assert!(!of(&plan, "swap-master").message.contains("switch that off"), "nobody else manages it");
     assert!(taken.conflicts.iter().all(|conflict| conflict.manager == "virt-platform-autopilot"), "{taken:#?}");
     // What is not planned says why; what nobody asked for costs no request.
     let left_out: Vec<_> = plan.left_out.iter().map(|part| part.feature.as_str()).collect();

@@ -37,7 +37,10 @@ pub struct Setup {
     pub hyper_converged: Option<Value>,
     pub descheduler: Option<Value>,
     pub workers: usize,
+    pub masters: usize,
     pub pools: bool,
+    /// The folder with the CRDs of MachineConfigs and their pools.
+    pub pool_crds: PathBuf,
     pub descheduler_namespace: bool,
     pub rights: bool,
     /// How much faster than the real controllers machines are updated.
@@ -55,7 +58,9 @@ impl Default for Setup {
             hyper_converged: Some(hyper_converged("v1beta1", json!({}))),
             descheduler: None,
             workers: 3,
+            masters: 1,
             pools: true,
+            pool_crds: root().join("crds/third-party"),
             descheduler_namespace: true,
             rights: true,
             speed: 25.0,
@@ -134,7 +139,8 @@ impl Fixture {
             crds.push(our_crd());
         }
         if setup.pools {
-            crds.extend(["machineconfigs", "machineconfigpools", "kubeletconfigs"].map(third_party));
+            let plurals = ["machineconfigs", "machineconfigpools", "kubeletconfigs"];
+            crds.extend(plurals.map(|plural| setup.pool_crds.join(format!("{plural}.yaml"))));
         }
         install_crds(&admin, &crds).await.expect("CRDs are installed");
         create_namespace(&admin, "openshift-cnv").await;
@@ -144,7 +150,9 @@ impl Fixture {
         let mut simulator = None;
         if setup.pools {
             let settings = Settings { speed: setup.speed, rendered_padding: 0 };
-            seed(&admin, &Cluster { workers: setup.workers, masters: 1 }, &settings).await.expect("a settled cluster");
+            seed(&admin, &Cluster { workers: setup.workers, masters: setup.masters }, &settings)
+                .await
+                .expect("a settled cluster");
             simulator = Some(Simulator::start(admin.clone(), settings));
         }
         let began = plane.audit().mark();

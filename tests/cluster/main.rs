@@ -7,6 +7,7 @@ mod approval;
 mod bad_input;
 mod baseline;
 mod cli;
+mod clusters;
 mod crash;
 mod density;
 mod drift;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use tempfile::TempPath;
 use virt_advisor::api::{Operation, Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, PROFILE, Setup, hyper_converged, root};
@@ -31,8 +32,8 @@ pub fn real_crds() -> Option<PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
-/// The CRD with `version` as the only one that is served and stored.
-fn only(path: &Path, version: &str) -> PathBuf {
+/// The CRD with `version` as the only one that is served and stored, in a file that goes with the answer.
+pub fn only(path: &Path, version: &str) -> TempPath {
     let text = std::fs::read_to_string(path).unwrap();
     let limits = serde_saphyr::options! { budget: None };
     let mut crd: Value = serde_saphyr::from_str_with_options(&text, limits).unwrap();
@@ -41,8 +42,7 @@ fn only(path: &Path, version: &str) -> PathBuf {
         found["served"] = json!(is_it);
         found["storage"] = json!(is_it);
     }
-    let name = format!("virt-advisor-{}-{}", std::process::id(), path.file_name().unwrap().to_str().unwrap());
-    let changed = std::env::temp_dir().join(name);
+    let changed = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap().into_temp_path();
     std::fs::write(&changed, crd.to_string()).unwrap();
     changed
 }
@@ -64,12 +64,11 @@ async fn golden_plans_on_the_real_crds() {
         let hyper_converged_crd = only(&crds.join(format!("hco/hyperconvergeds-{hco}.yaml")), version);
         let mut fixture = Fixture::start(Setup {
             descheduler_crd: Some(crds.join(format!("descheduler/kubedeschedulers-ocp-{openshift}.yaml"))),
-            hyper_converged_crd: Some(hyper_converged_crd.clone()),
+            hyper_converged_crd: Some(hyper_converged_crd.to_path_buf()),
             hyper_converged: Some(hyper_converged(version, spec)),
             ..Setup::default()
         })
         .await;
-        std::fs::remove_file(hyper_converged_crd).unwrap();
         for profile in PROFILES {
             fixture.profile = profile;
             fixture.wait_for(Phase::Ignored).await;

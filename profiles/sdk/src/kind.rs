@@ -109,6 +109,18 @@ pub struct Grant {
     pub verbs: &'static [&'static str],
 }
 
+/// Another program that writes objects of the profile, and writes its own values back. Reviewers are told before they take anything over
+/// from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Rival {
+    /// Its field manager.
+    pub manager: &'static str,
+    /// The label that it puts on what it manages, and the value of it.
+    pub label: (&'static str, &'static str),
+    /// What an administrator does so that it leaves the object alone: a sentence.
+    pub remedy: &'static str,
+}
+
 /// Something that must exist before a plan can be made.
 #[derive(Debug, Clone)]
 pub struct Prerequisite {

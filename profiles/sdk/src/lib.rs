@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use draft::{Body, Draft, DraftError, Impact};
 pub use inputs::{Inputs, NodeQuestion, Read, Recorded, Remembered, Surroundings};
-pub use kind::{Access, Declared, Document, Grant, Kind, ObjectRef, Prerequisite, is_powerful};
+pub use kind::{Access, Declared, Document, Grant, Kind, ObjectRef, Prerequisite, Rival, is_powerful};
 pub use template::{parse, render};
 
 /// What a profile says about itself, in its advertised object and in the CRD.
@@ -46,6 +46,11 @@ pub trait Profile: Send + Sync {
 
     /// Every kind that the profile reads or writes, whatever the options: watches and RBAC follow from it.
     fn kinds(&self) -> &'static [Declared];
+
+    /// Other programs that are known to write the same objects; none, for most.
+    fn rivals(&self) -> &'static [Rival] {
+        &[]
+    }
 
     /// Rights that its objects grant to others; none, for most.
     fn grants(&self) -> &'static [Grant] {

@@ -13,7 +13,7 @@ mod table;
 
 use profile_sdk::{
     About, Access, Body, Declared, Draft, DraftError, Grant, Impact, Inputs, Kind, LeftOut, NodeQuestion, OptionsError,
-    Planner, Prerequisite, Profile, Read, parse_options,
+    Planner, Prerequisite, Profile, Read, Rival, parse_options,
 };
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -262,6 +262,14 @@ static GRANTS: &[Grant] = &[
     },
 ];
 
+/// It applies by force whatever it finds otherwise, and looks at everything every five minutes.
+static RIVALS: [Rival; 1] = [Rival {
+    manager: "virt-platform-autopilot",
+    label: ("platform.kubevirt.io/managed-by", "virt-platform-autopilot"),
+    remedy: "virt-platform-autopilot manages it too and writes its own values back: switch that off first, with the annotation \
+             platform.kubevirt.io/autopilot of HyperConverged, which is \"false\" or lists what it is to keep",
+}];
+
 struct VirtPlatformBaseline;
 
 impl Profile for VirtPlatformBaseline {
@@ -275,6 +283,10 @@ impl Profile for VirtPlatformBaseline {
 
     fn kinds(&self) -> &'static [Declared] {
         KINDS
+    }
+
+    fn rivals(&self) -> &'static [Rival] {
+        &RIVALS
     }
 
     fn grants(&self) -> &'static [Grant] {

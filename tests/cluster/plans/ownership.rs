@@ -344,6 +344,7 @@ async fn what_a_profile_never_creates_it_never_deletes() {
         claims: &[],
         choices: &Choices::default(),
         unwatched: &std::collections::BTreeMap::new(),
+        rivals: &[],
         exact: true,
     };
     let plan = Engine::new(&world.cluster, &world.pools, &unheard).plan(Basis::default(), task).await.unwrap();

@@ -104,6 +104,7 @@ impl World {
             claims: &[],
             choices: &Choices::default(),
             unwatched: &std::collections::BTreeMap::new(),
+            rivals: &[],
             exact: true,
         };
         Engine::new(&self.cluster, &self.pools, &unheard).plan(Basis::default(), task).await

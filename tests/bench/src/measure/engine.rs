@@ -102,6 +102,7 @@ async fn planned(cluster: &Cluster, drafts: &[Draft]) -> Result<Duration> {
         claims: &[],
         choices: &Choices::default(),
         unwatched: &std::collections::BTreeMap::new(),
+        rivals: &[],
         exact: true,
     };
     let plan = Engine::new(cluster, &pools, &unheard).plan(Basis::default(), task).await?;
