@@ -132,10 +132,9 @@ fn is_written(profile: &dyn Profile, object: &Value) -> bool {
 /// The kinds of the profile that none of the CRDs define.
 fn not_served(profile: &dyn Profile, crds: &[Value]) -> BTreeSet<Kind> {
     let defined = |kind: &Kind| crds.iter().any(|crd| text(crd, "/metadata/name") == kind.crd_name());
-    // Kinds of Kubernetes itself have no CRD, nor has that of the CRDs.
-    let built_in = |kind: &Kind| !kind.group.contains('.') || kind.group.ends_with(".k8s.io");
     let kinds = profile.kinds().iter().map(|declared| declared.kind);
-    kinds.filter(|kind| !built_in(kind) && !defined(kind)).collect()
+    // Kinds of Kubernetes itself have no CRD, nor has that of the CRDs.
+    kinds.filter(|kind| !kind.is_built_in() && !defined(kind)).collect()
 }
 
 /// What the profile reads, as far as it is `known`.

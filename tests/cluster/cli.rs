@@ -7,7 +7,7 @@ use virt_advisor::api::Phase;
 
 use crate::fixture::{Fixture, PROFILE, Setup, descheduler, our_crd, root};
 
-fn run(arguments: &[&str], kubeconfig: &str) -> Output {
+pub fn run(arguments: &[&str], kubeconfig: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_virt-advisor"))
         .args(arguments)
         .env_remove("KUBERNETES_SERVICE_HOST")
@@ -104,7 +104,7 @@ fn a_kubeconfig_that_can_not_be_used_is_named() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-fn tempfile_folder() -> std::path::PathBuf {
+pub fn tempfile_folder() -> std::path::PathBuf {
     let folder = std::env::temp_dir().join(format!("virt-advisor-cli-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     folder

@@ -22,6 +22,7 @@ mod kinds;
 mod midway;
 mod misuse;
 mod odd_objects;
+mod offline;
 mod options;
 mod outage;
 mod overrides;

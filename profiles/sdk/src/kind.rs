@@ -22,11 +22,11 @@ impl Kind {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// Whether Kubernetes itself brings this kind. Of those a cluster has many objects, which are none of ours: the named ones are
+    /// Whether Kubernetes itself brings this kind, as its group says. Of those a cluster has many objects, which are none of ours: the named ones are
     /// watched one by one, and RBAC is limited to them.
     #[must_use]
     pub fn is_built_in(&self) -> bool {
-        !self.group.contains('.') || self.group == "rbac.authorization.k8s.io"
+        !self.group.contains('.') || self.group.ends_with(".k8s.io")
     }
 }
 
