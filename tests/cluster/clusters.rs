@@ -107,7 +107,7 @@ impl Shape {
         assert_ne!(fixture.get(&alerts).await.unwrap()["spec"], nothing["spec"]);
 
         // Who wants it otherwise says so; it is reviewed like any other change.
-        let entry = json!({"target": {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
+        let entry = json!({"target": {"group": "monitoring.coreos.com", "kind": "PrometheusRule",
             "name": "virtualization-platform", "namespace": "openshift-cnv"}, "mode": "Unmanaged"});
         fixture.patch(json!({"action": "DryRun", "approvedPlanHash": null, "overrides": [entry]})).await;
         let is_skipped = |status: &VirtPlatformConfigStatus| {

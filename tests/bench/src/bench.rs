@@ -88,6 +88,17 @@ pub fn machine_kind(client: &Client, kind: &str) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &ApiResource::from_gvk(&kind))
 }
 
+/// The objects of the kind of `object`, in its namespace.
+pub fn api_of(client: &Client, object: &Value) -> Api<DynamicObject> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
+    match text("/metadata/namespace") {
+        "" => Api::all_with(client.clone(), &kind),
+        namespace => Api::namespaced_with(client.clone(), namespace, &kind),
+    }
+}
+
 /// Says what is going on: all of it takes minutes.
 pub fn tell(what: &str) {
     // Standard error may be closed; then there is nobody to tell.

@@ -1,6 +1,7 @@
 //! One file for each group of figures.
 
 pub mod apply;
+pub mod catalogue;
 pub mod drift;
 pub mod engine;
 pub mod memory;

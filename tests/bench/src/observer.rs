@@ -63,10 +63,15 @@ impl Drop for Observer {
 impl Observer {
     /// Begins to watch; what is there already is seen first.
     pub fn start(client: &Client) -> Self {
+        Self::of(client, PROFILE)
+    }
+
+    /// The same of the configuration of another profile.
+    pub fn of(client: &Client, profile: &'static str) -> Self {
         let (sender, seen) = unbounded_channel();
         let configs = configs(client);
         let task = tokio::spawn(async move {
-            let only = watcher::Config::default().fields(&format!("metadata.name={PROFILE}"));
+            let only = watcher::Config::default().fields(&format!("metadata.name={profile}"));
             let mut events = pin!(watcher(configs, only));
             while let Some(event) = events.next().await {
                 let at = Instant::now();
