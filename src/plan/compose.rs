@@ -218,6 +218,8 @@ fn set_aside(draft: &Draft, live: Option<&Value>, why: &str, needed_by: &[String
         overrides: vec![why.to_owned()],
         overriding: live.map(overrides::inputs).unwrap_or_default(),
         rollout: Rollout::Done("set aside".to_owned()),
+        // So that it is told from an object that is not there: what is set aside by its annotation is wanted again when it has gone.
+        resource_version: live.and_then(|live| metadata(live, "resourceVersion")),
         target,
         ..blank(draft)
     }
@@ -265,7 +267,9 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
         return gone(draft, target, waiting_for_nothing());
     };
     if metadata(live, "deletionTimestamp").is_some() && states.result.is_none() {
-        return gone(draft, target, waiting(&format!("is being deleted{}", message::held_by(live))));
+        let item = gone(draft, target, waiting(&format!("is being deleted{}", message::held_by(live))));
+        // Not the version of an object that is not there: that it has gone since must be told from that it is held.
+        return PlanItem { resource_version: metadata(live, "resourceVersion"), ..item };
     }
     // Nothing of ours is in it: there is nothing to take back.
     let operation = if change.before == change.after { Operation::NoChange } else { Operation::Remove };

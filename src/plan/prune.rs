@@ -102,4 +102,19 @@ mod tests {
         assert_eq!(found(1), named(&[open, ("removed", "removed"), moved, begun, first]));
         assert_eq!(found(2), named(&[open, moved, begun, first]), "what is gone is history with other options");
     }
+
+    /// W-32: a kind of the same name in another group is another kind.
+    #[test]
+    fn objects_are_told_apart_by_their_group() {
+        let ours = json!({"applied": {"uid": "u", "paths": ["/f:spec"], "hash": "h"}});
+        let status = VirtPlatformConfigStatus {
+            items: vec![item("x", "x", "Completed", ours)],
+            ..VirtPlatformConfigStatus::default()
+        };
+        let of_group = |api_version: &str| {
+            let object = json!({"apiVersion": api_version, "kind": "K", "metadata": {"name": "x"}});
+            departed(&status, &[Draft::new("y", Body::Ensure(object), "wanted")], None).len()
+        };
+        assert_eq!((of_group("g/v7"), of_group("h/v1"), of_group("v1")), (0, 1, 1));
+    }
 }

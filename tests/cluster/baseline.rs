@@ -5,7 +5,7 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use virt_advisor::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 
-use crate::fixture::{Fixture, Setup, create_namespace, third_party};
+use crate::fixture::{Fixture, Setup, create_namespace, hyper_converged, third_party};
 
 const BASELINE: &str = "virt-platform-baseline";
 
@@ -54,6 +54,11 @@ async fn w_34_masters_are_covered_and_the_autopilot_is_named() {
         "spec": {"config": {"ignition": {"version": "3.5.0"}, "systemd": {"units": [{"name": "swap.service", "enabled": true}]}}},
     });
     fixture.create(&theirs, "virt-platform-autopilot").await;
+    // W-31: another HyperConverged elsewhere counts for nothing.
+    let mut another = hyper_converged("v1beta1", json!({}));
+    another["metadata"] = json!({"name": "kubevirt-hyperconverged", "namespace": "default",
+        "annotations": {"platform.kubevirt.io/enable-metallb": "true"}});
+    fixture.create(&another, "somebody").await;
     let mut fixture = fixture;
     fixture.start_operator();
     fixture.configure_baseline(json!({})).await;

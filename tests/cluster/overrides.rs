@@ -161,6 +161,12 @@ async fn an_unmanaged_object_is_left_alone_until_it_is_managed_again() {
     stage.approve_plan(&stage.status(NAME).await).await;
     stage.wait_for(NAME, "managed", Phase::Completed).await;
     assert_eq!(stage.spec("x").await["size"], 1);
+
+    // What is gone says nothing of itself any more.
+    stage.annotate("x", MODE, "unmanaged").await;
+    stage.wait(NAME, "set aside", |status| of(status, "x").operation == Operation::Skipped).await;
+    stage.widgets().delete("x", &Default::default()).await.unwrap();
+    stage.wait(NAME, "to be created", |status| of(status, "x").operation == Operation::Create).await;
     stage.finish(running).await;
 }
 

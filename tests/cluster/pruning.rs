@@ -141,3 +141,28 @@ async fn an_item_that_moves_to_another_object_takes_the_first_one_back() {
     assert!(stage.widgets().get_opt("b").await.unwrap().is_some());
     stage.finish(running).await;
 }
+
+/// W-19: an object that a finalizer keeps from going is not said to be gone; it is named with who holds it, deleted once, and waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w_19_what_a_finalizer_holds_is_not_gone() {
+    let (stage, running) = applied(&["a", "b"]).await;
+    stage.edit("b", json!({"metadata": {"finalizers": ["example.org/held"]}})).await;
+    stage.want(&[item("a", 0, json!({"size": 1}))]).await;
+    stage.wait_for(NAME, "a plan", Phase::ReviewRequired).await;
+    let mark = stage.mark();
+    stage.approve().await;
+    let is_held = |status: &virt_advisor::api::VirtPlatformConfigStatus| {
+        status.phase == Some(Phase::InProgress)
+            && status.items.iter().any(|item| item.message.contains("example.org/held"))
+    };
+    let held = stage.wait(NAME, "it is held", is_held).await;
+    assert_eq!(held.items[1].state, ItemState::InProgress);
+    stage.rest().await;
+    let deletions = stage.requests(&mark).into_iter().filter(|request| request.verb == "delete" && !request.dry_run);
+    assert_eq!(deletions.count(), 1, "once");
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    stage.widgets().patch("b", &PatchParams::default(), &free).await.unwrap();
+    let done = stage.wait_for(NAME, "gone", Phase::Completed).await;
+    assert!(done.items[1].message.contains("it is gone"), "{}", done.items[1].message);
+    stage.finish(running).await;
+}

@@ -89,6 +89,7 @@ pub(crate) struct Part {
     /// The name of its item.
     pub(crate) item: String,
     pub(crate) impact: Impact,
+    pub(crate) wave: u32,
     pub(crate) object: Value,
     /// What the reviewer should know.
     pub(crate) notes: Vec<String>,
@@ -96,7 +97,7 @@ pub(crate) struct Part {
 
 impl Part {
     pub(crate) fn new(item: impl Into<String>, impact: Impact, object: Value) -> Self {
-        Self { item: item.into(), impact, object, notes: Vec::new() }
+        Self { item: item.into(), impact, wave: 0, object, notes: Vec::new() }
     }
 
     /// From YAML that comes with the profile.

@@ -375,6 +375,8 @@ type Planned = (&'static Feature, Vec<String>);
 
 /// What machines get is written together, after HyperConverged has been told its part.
 const WAVE_OF_MACHINES: u32 = 1;
+/// What reacts to machines that are away goes live when they are back.
+pub(crate) const WAVE_AFTER_MACHINES: u32 = 2;
 
 fn is_of_machines(feature: &Feature) -> bool {
     matches!(feature.brings, Brings::Kubelet(_) | Brings::Machines(_))
@@ -467,7 +469,12 @@ fn of_others(
     };
     let draft = |part: Part| {
         let draft = of(feature, Draft::new(part.item, Body::Ensure(part.object), feature.does));
-        Draft { impact: part.impact, notes: notes.iter().cloned().chain(part.notes).collect(), ..draft }
+        Draft {
+            impact: part.impact,
+            wave: part.wave,
+            notes: notes.iter().cloned().chain(part.notes).collect(),
+            ..draft
+        }
     };
     parts.into_iter().filter(is_served).map(draft).collect()
 }

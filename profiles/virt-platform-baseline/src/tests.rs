@@ -275,6 +275,43 @@ fn what_is_served_of_several_kinds_is_planned_and_the_rest_is_named() {
     assert_eq!(alerts.names(insists).len(), 7, "the engine says what is missing");
 }
 
+/// N3: what fences machines that are away is not started before their reboots.
+#[test]
+fn n3_machines_are_fenced_only_after_the_reboots_of_the_plan() {
+    let planned = Cluster::default().planned(all("Enabled"));
+    assert!(of(&planned, "node-health-check").wave > WAVE_OF_MACHINES);
+    let before = planned.iter().filter(|draft| draft.name != "node-health-check");
+    assert!(before.clone().all(|draft| draft.wave <= WAVE_OF_MACHINES), "{:?}", before.map(|draft| draft.wave).max());
+}
+
+/// W-36: whatever a dashboard asks is in its own namespace.
+#[test]
+fn w_36_dashboards_ask_sources_that_are_shipped() {
+    let cluster = Cluster { not_served: BTreeSet::new(), ..Cluster::default() };
+    let planned = cluster.planned(all("Enabled"));
+    let of_kind = |kind: &str| planned.iter().map(object).filter(|object| object["kind"] == kind).collect::<Vec<_>>();
+    let sources: BTreeSet<_> = of_kind("PersesDatasource")
+        .iter()
+        .map(|source| (source["metadata"]["namespace"].to_string(), source["metadata"]["name"].to_string()))
+        .collect();
+    let dashboards = of_kind("PersesDashboard");
+    assert_eq!(dashboards.len(), 3);
+    for dashboard in dashboards {
+        let text = dashboard["spec"].to_string();
+        let asked: BTreeSet<_> = text
+            .split("\"datasource\":{")
+            .skip(1)
+            .map(|rest| rest.split('}').next().unwrap().split("\"name\":").nth(1).unwrap().to_owned())
+            .collect();
+        assert!(!asked.is_empty(), "{}", dashboard["metadata"]);
+        for name in asked {
+            let name = name.split(',').next().unwrap().to_owned();
+            let place = dashboard["metadata"]["namespace"].to_string();
+            assert!(sources.contains(&(place, name.clone())), "{} asks {name}", dashboard["metadata"]);
+        }
+    }
+}
+
 /// Features that are told in the objects of others.
 #[test]
 fn features_meet_in_objects() {

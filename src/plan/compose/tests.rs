@@ -428,6 +428,8 @@ fn a_removal_shows_what_goes_and_what_stays() {
     dying["metadata"]["finalizers"] = json!(["example.dev/hold"]);
     let dying = removal(Some(dying), None, &[]);
     assert_eq!(dying.operation, Operation::NoChange);
+    assert!(dying.resource_version.is_some(), "or its end would look like what is known already");
+    assert_eq!(removal(None, None, &[]).resource_version, None);
     assert!(matches!(dying.rollout, Rollout::Waiting { text, .. } if text.contains("example.dev/hold")));
 }
 

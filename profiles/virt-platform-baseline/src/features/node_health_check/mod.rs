@@ -3,8 +3,8 @@
 use profile_sdk::Impact;
 use serde_json::json;
 
-use crate::NODE_HEALTH_CHECK;
 use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
+use crate::{NODE_HEALTH_CHECK, WAVE_AFTER_MACHINES};
 
 /// Of the two limits for how many may be unhealthy only `minHealthy` is set: the server sets none of them beside it.
 pub(crate) static FEATURE: Feature = Feature {
@@ -43,7 +43,8 @@ pub(crate) static FEATURE: Feature = Feature {
             {
                 conditions.push(json!({"type": "SBRStorageUnhealthy", "status": "True", "duration": "300s"}));
             }
-            Ok(vec![Part::new("node-health-check", Impact::Medium, object)])
+            let part = Part::new("node-health-check", Impact::Medium, object);
+            Ok(vec![Part { wave: WAVE_AFTER_MACHINES, ..part }])
         },
     },
 };
