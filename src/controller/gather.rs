@@ -4,6 +4,7 @@
 //! write of an execution everything is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -148,8 +149,8 @@ pub(super) async fn world(
         |known: &Drafted| known.generation == wanted.generation && !reads.iter().any(|read| look.has_changed(read));
     let drafted = match memory.drafted.clone().filter(|known| !look.all && as_read(known)) {
         Some(drafted) => drafted,
-        None => match look.draft(planner.as_ref(), memory.drafted.as_ref()).await? {
-            Ok(drafted) => memory.drafted.insert(drafted).clone(),
+        None => match look.draft(planner.as_ref(), memory.drafted.as_deref()).await? {
+            Ok(drafted) => memory.drafted.insert(Arc::new(drafted)).clone(),
             Err(instead) => {
                 memory.forget_plan();
                 return Ok(instead);
@@ -162,9 +163,9 @@ pub(super) async fn world(
     }
     let items = look.items(&drafted, memory).await?;
     look.nothing_passes(&items, memory)?;
-    let basis = Basis { profile: config.to_owned(), options: wanted.options.clone(), inputs: drafted.inputs };
+    let basis = Basis { profile: config.to_owned(), options: wanted.options.clone(), inputs: drafted.inputs.clone() };
     let unused = wanted.choices.unused(&drafted.drafts);
-    let left_out = drafted.left_out;
+    let left_out = drafted.left_out.clone();
     Ok(World::Planned(Plan { unused, left_out, ..Plan::new(basis, items) }))
 }
 

@@ -2,6 +2,7 @@
 //! requests.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -30,7 +31,7 @@ pub(super) struct Memory {
     /// The version that our last status write replaced: a cache that still shows it is behind.
     pub(super) replaced_version: Option<String>,
     /// What the profile drafted last.
-    pub(super) drafted: Option<Drafted>,
+    pub(super) drafted: Option<Arc<Drafted>>,
     /// The items as they were planned last, by name.
     pub(super) items: BTreeMap<String, Previewed>,
     /// Of the items that the status shows: their hash, and the fields that they were made from.

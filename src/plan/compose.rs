@@ -114,6 +114,15 @@ impl Change {
     }
 }
 
+/// A desired object of more bytes of JSON is not shown: it can be read on the cluster.
+const SHOWN_LIMIT: usize = 8 * 1024;
+
+/// The desired object as a status shows it.
+fn shown(redactor: &Redactor, desired: &Value) -> Value {
+    let shown = redactor.show(desired);
+    if shown.to_string().len() <= SHOWN_LIMIT { shown } else { Value::Null }
+}
+
 fn applied(
     draft: &Draft,
     manager: &str,
@@ -170,7 +179,7 @@ fn applied(
         severity: severity(draft.impact, operation, &change, &effect),
         diff: change.text(&target),
         desired: desired.clone(),
-        shown: Redactor::new(&draft.sensitive, &[desired]).show(desired),
+        shown: shown(&Redactor::new(&draft.sensitive, &[desired]), desired),
         message,
         conflicts,
         lost,
@@ -245,7 +254,7 @@ fn approximate(draft: &Draft, desired: &Value, live: Option<&Value>, result: &Va
         severity: severity(draft.impact, operation, &change, &effect),
         diff: change.text(&target),
         desired: desired.clone(),
-        shown: Redactor::new(&draft.sensitive, &[desired]).show(desired),
+        shown: shown(&Redactor::new(&draft.sensitive, &[desired]), desired),
         message: format!(
             "{} Approximate: no API server was asked, so defaults, admission and ownership are missing.",
             message::of_apply(draft, operation, &sentences, "")
@@ -328,7 +337,7 @@ fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
         severity: severity(draft.impact, Operation::Deferred, &change, &Effect::default()),
         diff: change.text(&target),
         desired: desired.clone(),
-        shown: change.redactor.show(desired),
+        shown: shown(&change.redactor, desired),
         message: format!(
             "{}. Not previewed: no server can tell before item {after} is applied. This is what the profile wants; it is \
              not written under this plan, but planned anew after {after}, for another review.",
@@ -350,7 +359,7 @@ fn refused(draft: &Draft, remedy: String) -> PlanItem {
     // Not the remedy: wording is no part of what is reviewed, and a blocked plan can't be approved.
     let review = json!({"target": target, "operation": Operation::Blocked, "desired": desired});
     PlanItem {
-        shown: Redactor::new(&draft.sensitive, &[&desired]).show(&desired),
+        shown: shown(&Redactor::new(&draft.sensitive, &[&desired]), &desired),
         desired,
         message: remedy,
         hash: digest::sha256(&review),

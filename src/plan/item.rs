@@ -129,7 +129,7 @@ pub struct PlanItem {
     pub diff: String,
     /// What is sent to the server; null where nothing is applied.
     pub desired: Value,
-    /// [`PlanItem::desired`] as it may be shown.
+    /// [`PlanItem::desired`] as it may be shown; null where it is too large for a status.
     pub shown: Value,
     /// JSON pointers that are never shown.
     pub sensitive: Vec<String>,

@@ -20,8 +20,6 @@ use crate::api::{
     VirtPlatformConfigStatus as Status,
 };
 
-/// Desired objects above this size are left out of the status.
-const DESIRED_LIMIT: usize = 8 * 1024;
 /// Earlier plans that are remembered.
 const HISTORY_LIMIT: usize = 10;
 /// The longest message of an item.
@@ -268,7 +266,6 @@ fn left_out(part: &profile_sdk::LeftOut) -> LeftOut {
 
 /// An item as the status shows it.
 fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) -> Item {
-    let small = fresh.shown.is_object() && fresh.shown.to_string().len() <= DESIRED_LIMIT;
     let satisfied = fresh.operation.leaves_alone();
     // What was said when it was finished stays true; how its pools do later is not this item's business.
     let finished = before.filter(|item| same && item.state == ItemState::Completed && satisfied);
@@ -293,7 +290,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         impact_severity: fresh.severity,
         diff: fresh.diff.clone(),
         truncated: None,
-        desired_state: small.then(|| fresh.shown.clone()),
+        desired_state: fresh.shown.is_object().then(|| fresh.shown.clone()),
         conflicts: fresh.conflicts.iter().take(CONFLICT_LIMIT).cloned().collect(),
         pools: fresh.effect.pools.keys().take(POOL_LIMIT).cloned().collect(),
         managed_fields: managed_fields(fresh),

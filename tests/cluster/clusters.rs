@@ -27,6 +27,8 @@ const REAL: [&str; 11] = [
 /// Of these there is no real one at hand.
 const REDUCED: [&str; 3] = ["podmonitors", "lokistacks", "clusterlogforwarders"];
 
+const SKIPPED: &str = "skipped: 1 golden plan needs the real CRDs; set ADVISOR_TEST_CRDS to their folder";
+
 /// A shape of cluster.
 struct Shape {
     name: &'static str,
@@ -52,12 +54,9 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// The cluster; `None`, and a word on standard error, where the real CRDs are not at hand.
+    /// The cluster; `None` where the real CRDs are not at hand.
     async fn build(&self) -> Option<Fixture> {
-        let Some(crds) = real_crds() else {
-            eprintln!("skipped: 1 golden plan needs the real CRDs; set ADVISOR_TEST_CRDS to their folder");
-            return None;
-        };
+        let crds = real_crds()?;
         let hyper_converged_crd = only(&crds.join("hco/hyperconvergeds-v1.18.1.yaml"), "v1");
         let mut hyper_converged = hyper_converged("v1", json!({}));
         hyper_converged["metadata"]["annotations"] = self.annotations.clone();
@@ -199,7 +198,10 @@ fn of<'a>(status: &'a VirtPlatformConfigStatus, name: &str) -> &'a Item {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn golden_plan_of_a_cluster_on_which_nothing_is_set() {
     let shape = Shape::default();
-    let Some(fixture) = shape.build().await else { return };
+    let Some(fixture) = shape.build().await else {
+        eprintln!("{SKIPPED}");
+        return;
+    };
     shape.live(fixture).await;
 }
 
@@ -215,7 +217,10 @@ async fn golden_plan_of_a_compact_cluster() {
         options: kubelets,
         ..Shape::default()
     };
-    let Some(fixture) = shape.build().await else { return };
+    let Some(fixture) = shape.build().await else {
+        eprintln!("{SKIPPED}");
+        return;
+    };
     for number in 0..3 {
         mco_simulator::set_role(&fixture.admin, &format!("master-{number}"), "worker", true).await.unwrap();
     }
@@ -231,7 +236,10 @@ async fn golden_plan_of_a_cluster_with_a_pool_of_its_own() {
         options: json!({"features": {"kubeletPerformance": "Enabled", "transparentHugePages": "Enabled"}}),
         ..Shape::default()
     };
-    let Some(fixture) = shape.build().await else { return };
+    let Some(fixture) = shape.build().await else {
+        eprintln!("{SKIPPED}");
+        return;
+    };
     mco_simulator::add_pool(&fixture.admin, "fast").await.unwrap();
     mco_simulator::set_role(&fixture.admin, "worker-2", "fast", true).await.unwrap();
     fixture.pool_settles("fast", 1, None).await;
@@ -250,7 +258,10 @@ async fn golden_plan_of_a_cluster_with_devices() {
         }),
         ..Shape::default()
     };
-    let Some(fixture) = shape.build().await else { return };
+    let Some(fixture) = shape.build().await else {
+        eprintln!("{SKIPPED}");
+        return;
+    };
     let labels = json!({"metadata": {"labels": {
         "nvidia.com/gpu.present": "true", "feature.node.kubernetes.io/iommu-enabled": "true",
         "feature.node.kubernetes.io/pci-10de.present": "true", "feature.node.kubernetes.io/usb-ff_46f4_0001.present": "true"}}});
@@ -269,7 +280,10 @@ async fn golden_plan_of_a_cluster_that_the_autopilot_has_managed() {
         annotations: Value::Object(annotations.map(opt_in).into_iter().collect()),
         ..Shape::default()
     };
-    let Some(fixture) = shape.build().await else { return };
+    let Some(fixture) = shape.build().await else {
+        eprintln!("{SKIPPED}");
+        return;
+    };
     for object in of_the_autopilot() {
         controlplane::apply_yaml(&fixture.admin, &object.to_string(), "virt-platform-autopilot").await.unwrap();
     }
