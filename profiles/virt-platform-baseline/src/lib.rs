@@ -34,7 +34,7 @@ static ABOUT: About = About {
     category: "platform",
     impact_summary: "Machines that carry virtual machines reboot one by one, once for all features; by default they get swap where a partition or file for it is there",
     impact: Impact::High,
-    advertised: false,
+    advertised: true,
 };
 
 pub(crate) const MACHINE_CONFIG: Kind = Kind {
