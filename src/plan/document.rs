@@ -1,5 +1,6 @@
 //! Documents inside of fields: YAML in a ConfigMap, which administrators and programs keep together. Settings are merged into what is
-//! there by key and taken out of it again; all else of the text, comments included, stays as it was written wherever that can be.
+//! there by key and taken out of it again, line by line: no other line is touched, since what looks like the same value to us may
+//! not be the same to the program that reads it (`yes`, `0644`).
 
 use profile_sdk::{Access, Declared, Document};
 use serde_json::{Map, Value};
@@ -31,7 +32,10 @@ pub fn into_document(
     let text = |object: &Value| object.pointer(document.field).and_then(Value::as_str).map(str::to_owned);
     let settings = text(desired).unwrap_or_default();
     let problem = |problem| {
-        format!("{target} has {} that {problem}: nothing can be merged into it. Correct it first", document.field)
+        format!(
+            "{target} has {} that {problem}: nothing is merged into it. Correct it, or set there yourself what is wanted",
+            document.field
+        )
     };
     if let Some(place) = merged.pointer_mut(document.field) {
         *place = Value::String(with(live.and_then(text).as_deref(), &settings).map_err(problem)?);
@@ -61,13 +65,13 @@ pub fn remains(target: &TargetRef, document: &Document, live: &Value) -> Result<
 ///
 /// # Errors
 ///
-/// A clause that says what is wrong with a text that can't be understood: nothing is ever written over that.
+/// A clause that says what is wrong with a text that can't be understood, or is written so that no line can be added.
 fn with(text: Option<&str>, settings: &str) -> Result<String, String> {
     let text = text.unwrap_or_default();
     let (before, settings) = (parse(text)?, parse(settings)?);
     let mut after = before.clone();
     merge(&mut after, &settings);
-    Ok(rewritten(text, &before, &after))
+    edited(text, &before, &after, &settings, true)
 }
 
 /// `text` without what `settings` say, as far as it says the same. Maps that hold nothing else go too.
@@ -79,7 +83,35 @@ fn without(text: &str, settings: &str) -> Result<String, String> {
     let (before, settings) = (parse(text)?, parse(settings)?);
     let mut after = before.clone();
     remove(&mut after, &settings);
-    Ok(rewritten(text, &before, &after))
+    edited(text, &before, &after, &settings, false)
+}
+
+/// `text`, which says `before`, with lines for the `settings` or without: if it says `after` then, and nothing else.
+fn edited(
+    text: &str,
+    before: &Map<String, Value>,
+    after: &Map<String, Value>,
+    settings: &Map<String, Value>,
+    wanted: bool,
+) -> Result<String, String> {
+    if before == after {
+        return Ok(text.to_owned());
+    }
+    let mut lines = Lines(text.split_inclusive('\n').map(str::to_owned).collect());
+    let has = leaves(before);
+    for leaf in leaves(settings) {
+        match (has.contains(&leaf), wanted) {
+            (false, true) => lines.put(&leaf.0, &leaf.1),
+            (true, false) => lines.take(&leaf.0),
+            (true, true) | (false, false) => {}
+        }
+    }
+    let edited = lines.0.concat();
+    if parse(&edited).as_ref() == Ok(after) {
+        return Ok(edited);
+    }
+    let names: Vec<_> = leaves(settings).iter().map(|(path, value)| format!("{}: {value}", path.join("."))).collect();
+    Err(format!("is written in a way in which no line can be changed for {}", names.join(", ")))
 }
 
 fn parse(text: &str) -> Result<Map<String, Value>, String> {
@@ -118,46 +150,113 @@ fn remove(from: &mut Map<String, Value>, settings: &Map<String, Value>) {
     }
 }
 
-/// `text`, which says `before`, so that it says `after`: only the sections that differ are written anew.
-fn rewritten(text: &str, before: &Map<String, Value>, after: &Map<String, Value>) -> String {
-    if before == after {
-        return text.to_owned();
+/// The values of `settings` that are no maps, each with the keys that lead to it.
+fn leaves(settings: &Map<String, Value>) -> Vec<(Vec<String>, Value)> {
+    let mut all = Vec::new();
+    for (key, value) in settings {
+        let inner = match value {
+            Value::Object(inner) => leaves(inner),
+            value => vec![(Vec::new(), value.clone())],
+        };
+        all.extend(inner.into_iter().map(|(path, value)| ([vec![key.clone()], path].concat(), value)));
     }
-    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let mut added = String::new();
-    let mut keys: Vec<_> =
-        before.keys().chain(after.keys()).filter(|key| before.get(*key) != after.get(*key)).collect();
-    keys.sort();
-    keys.dedup();
-    for key in keys {
-        if let Some(section) = section(&lines, key) {
-            lines.drain(section);
+    all
+}
+
+/// The lines of a text, each with its end.
+struct Lines(Vec<String>);
+
+/// A line with a key, and where the lines below it end.
+struct Found {
+    line: usize,
+    end: usize,
+    indent: usize,
+}
+
+impl Lines {
+    /// Sets the value at `path`: on its line, or on a new one below the last key of `path` that is there.
+    fn put(&mut self, path: &[String], value: &Value) {
+        let found = self.walk(path);
+        if let Some(leaf) = found.get(path.len() - 1) {
+            self.0[leaf.line] = format!("{}{}: {value}\n", " ".repeat(leaf.indent), path[path.len() - 1]);
+            return;
         }
-        added.extend(after.get(key).map(|value| written(&Map::from_iter([(key.clone(), value.clone())]))));
+        let (place, mut indent) = match found.last() {
+            // At the end of all.
+            None => (self.0.len(), self.first_indent(0..self.0.len()).unwrap_or_default()),
+            Some(parent) => {
+                let own = &mut self.0[parent.line];
+                if let Some(key) = own.trim_end().strip_suffix("{}") {
+                    *own = format!("{}\n", key.trim_end());
+                }
+                let below = self.first_indent(parent.line + 1..parent.end);
+                (parent.line + 1, below.unwrap_or(parent.indent + 2))
+            }
+        };
+        let missing = &path[found.len()..];
+        let mut new = Vec::new();
+        for (depth, key) in missing.iter().enumerate() {
+            let value = if depth + 1 == missing.len() { format!(" {value}") } else { String::new() };
+            new.push(format!("{}{key}:{value}\n", " ".repeat(indent)));
+            indent += 2;
+        }
+        if let Some(before) = place.checked_sub(1).and_then(|before| self.0.get_mut(before))
+            && !before.ends_with('\n')
+        {
+            before.push('\n');
+        }
+        self.0.splice(place..place, new);
     }
-    let mut kept: String = lines.concat();
-    if !kept.is_empty() && !kept.ends_with('\n') {
-        kept.push('\n');
+
+    /// Takes the line of `path` out, and those of the keys above it that have nothing else below them.
+    fn take(&mut self, path: &[String]) {
+        for depth in (1..=path.len()).rev() {
+            let mut found = self.walk(&path[..depth]);
+            let (is_there, last) = (found.len() == depth, found.pop());
+            let Some(last) = last.filter(|_| is_there) else { return };
+            if depth < path.len() && self.first_indent(last.line + 1..last.end).is_some() {
+                return;
+            }
+            self.0.remove(last.line);
+        }
     }
-    let patched = kept + &added;
-    // Whatever is written otherwise than expected, as in one line or with anchors, is written anew as a whole.
-    if parse(&patched).as_ref() == Ok(after) { patched } else { written(after) }
+
+    /// The lines of the keys of `path`, one below the other, as far as they are there.
+    fn walk(&self, path: &[String]) -> Vec<Found> {
+        let mut found: Vec<Found> = Vec::new();
+        let mut range = 0..self.0.len();
+        for key in path {
+            let Some(indent) = self.first_indent(range.clone()) else { break };
+            let is_it = |line: &usize| {
+                let text = &self.0[*line];
+                indent_of(text) == Some(indent) && text[indent..].strip_prefix(key.as_str()).is_some_and(is_value)
+            };
+            let Some(line) = range.clone().find(is_it) else { break };
+            let is_below = |line: &usize| indent_of(&self.0[*line]).is_none_or(|found| found > indent);
+            let end = (line + 1..range.end).take_while(is_below).last().map_or(line + 1, |last| last + 1);
+            found.push(Found { line, end, indent });
+            range = line + 1..end;
+        }
+        found
+    }
+
+    /// How far the first key in `range` is indented.
+    fn first_indent(&self, range: std::ops::Range<usize>) -> Option<usize> {
+        let is_marker = |line: &str| line.starts_with("---") || line.starts_with('%');
+        self.0[range].iter().filter(|line| !is_marker(line)).find_map(|line| indent_of(line))
+    }
 }
 
-/// The lines of the section of `key`: its own and those that are indented or lists below it, up to the next one.
-fn section(lines: &[&str], key: &str) -> Option<std::ops::Range<usize>> {
-    let is_its = |line: &&str| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'));
-    let start = lines.iter().position(is_its)?;
-    let is_part = |line: &&str| line.starts_with([' ', '-']) || line.trim().is_empty();
-    let length = lines[start + 1..].iter().take_while(|line| is_part(line)).count();
-    Some(start..start + 1 + length)
+/// What follows a key: a colon, and a blank or nothing.
+fn is_value(rest: &str) -> bool {
+    rest.strip_prefix(':').is_some_and(|value| value.is_empty() || value.starts_with(char::is_whitespace))
 }
 
-fn written(map: &Map<String, Value>) -> String {
-    if map.is_empty() {
-        return String::new();
-    }
-    serde_saphyr::to_string(map).unwrap_or_else(|_| Value::Object(map.clone()).to_string())
+/// How far a line is indented; `None` if it is blank or a comment.
+fn indent_of(line: &str) -> Option<usize> {
+    let text = line.trim_start_matches(' ');
+    let says_something = !text.trim().is_empty() && !text.starts_with('#');
+    says_something.then(|| line.len() - text.len())
 }
 
 #[cfg(test)]
@@ -168,48 +267,61 @@ mod tests {
 
     #[test]
     fn w_2_settings_are_merged_and_taken_out_and_nothing_else_is_touched() {
-        let admins = "# retention: ask Ann\nprometheusK8s:\n  retention: 30d # a month\nenableUserWorkload: true\n";
-        for (text, merged) in
-            [("", SETTINGS.to_owned()), (admins, format!("{admins}{SETTINGS}")), ("a: 1", format!("a: 1\n{SETTINGS}"))]
-        {
-            assert_eq!(with(Some(text), SETTINGS).unwrap(), merged);
-            assert_eq!(with(Some(&merged), SETTINGS).unwrap(), merged, "again");
-            assert_eq!(without(&merged, SETTINGS).unwrap().trim_end(), text.trim_end());
+        let admins =
+            "# retention: ask Ann\nprometheusK8s:\n  retention: 30d # a month\nenableUserWorkload: yes\nmode: 0644\n";
+        for (text, merged) in [
+            ("", SETTINGS.to_owned()),
+            (admins, format!("{admins}{SETTINGS}")),
+            ("---\na: 1\n", format!("---\na: 1\n{SETTINGS}")),
+            ("a: 1\r\nb: 2\r\n", format!("a: 1\r\nb: 2\r\n{SETTINGS}")),
+            ("nodeExporter2:\n  collectors: {}\n", format!("nodeExporter2:\n  collectors: {{}}\n{SETTINGS}")),
+            // Beside other settings of the same section, which stay as they are written.
+            (
+                "nodeExporter:\n    # few\n    maxProcs: 0o4\n\n# mine\nb: [1]\n",
+                "nodeExporter:\n    collectors:\n      ksmd:\n        enabled: true\n    # few\n    maxProcs: 0o4\n\n# mine\nb: [1]\n".to_owned(),
+            ),
+            (
+                "nodeExporter:\n  collectors:\n    cpufreq: {enabled: yes}\nb: |\n  nodeExporter:\n",
+                "nodeExporter:\n  collectors:\n    ksmd:\n      enabled: true\n    cpufreq: {enabled: yes}\nb: |\n  nodeExporter:\n".to_owned(),
+            ),
+            (
+                "nodeExporter:\n# odd\n  collectors:\n    ksmd:\n      more: 1\n",
+                "nodeExporter:\n# odd\n  collectors:\n    ksmd:\n      enabled: true\n      more: 1\n".to_owned(),
+            ),
+        ] {
+            assert_eq!(with(Some(text), SETTINGS).as_deref(), Ok(merged.as_str()));
+            assert_eq!(with(Some(&merged), SETTINGS).as_deref(), Ok(merged.as_str()), "again");
+            assert_eq!(without(&merged, SETTINGS).as_deref(), Ok(text));
         }
-        assert_eq!(with(None, SETTINGS).unwrap(), SETTINGS);
-        // Beside other settings of the same section, which stay: only that section is written anew.
-        let both = "nodeExporter:\n  collectors:\n    cpufreq: {enabled: true}\n  maxProcs: 4\n# mine\nb: [1]\n";
-        let merged = with(Some(both), SETTINGS).unwrap();
-        assert!(merged.starts_with("# mine\nb: [1]\nnodeExporter:\n"), "{merged}");
-        assert_eq!(parse(&without(&merged, SETTINGS).unwrap()), parse(both));
-        assert!(merged.contains("cpufreq") && merged.contains("maxProcs: 4") && merged.contains("ksmd"), "{merged}");
-        // What says otherwise is not ours to take out.
+        assert_eq!(with(None, SETTINGS).as_deref(), Ok(SETTINGS));
+        assert_eq!(with(Some("a: 1"), SETTINGS), Ok(format!("a: 1\n{SETTINGS}")));
+        let empty = "nodeExporter:\n  collectors: {}\n";
+        assert_eq!(with(Some(empty), SETTINGS).as_deref(), Ok(SETTINGS));
+        // What says otherwise is set, and is not ours to take out.
         let other = "nodeExporter:\n  collectors:\n    ksmd:\n      enabled: false\n";
-        assert_eq!(without(other, SETTINGS).unwrap(), other);
-        assert_eq!(with(Some(other), SETTINGS).unwrap(), SETTINGS);
+        assert_eq!(without(other, SETTINGS).as_deref(), Ok(other));
+        assert_eq!(with(Some(other), SETTINGS).as_deref(), Ok(SETTINGS));
     }
 
     #[test]
-    fn however_it_is_written_nothing_is_lost() {
+    fn several_settings_are_merged_and_those_that_are_there_are_left_as_they_are() {
+        let two = "nodeExporter:\n  a: 1\n  b: text\n";
+        let merged = with(Some("nodeExporter:\n  a: 1 # why\n"), two).unwrap();
+        assert_eq!(merged, "nodeExporter:\n  b: \"text\"\n  a: 1 # why\n");
+        assert_eq!(without("nodeExporter:\n  a: 1\n  b: other\n", two).as_deref(), Ok("nodeExporter:\n  b: other\n"));
+    }
+
+    #[test]
+    fn what_can_not_be_edited_by_lines_is_left_to_its_owner() {
         for text in [
             "{\"a\": 1, \"nodeExporter\": {\"maxProcs\": 4}}",
-            "base: &base {x: 1}\nother: *base\n",
+            "nodeExporter: {maxProcs: 4}\n",
             "nodeExporter: &n\n  maxProcs: 4\ncopy: *n\n",
             "\"nodeExporter\":\n  maxProcs: 4\n",
-            "nodeExporter: {}\na: |\n  text\n\n  more\nb: 2\n",
-            "---\na: 1\n",
+            "a: 1\n...\n",
         ] {
-            let (before, merged) = (parse(text).unwrap(), with(Some(text), SETTINGS).unwrap());
-            let after = parse(&merged).unwrap();
-            assert_eq!(after["nodeExporter"]["collectors"]["ksmd"]["enabled"], true, "{merged}");
-            for (key, value) in before.iter().filter(|(key, _)| *key != "nodeExporter") {
-                assert_eq!(after.get(key), Some(value), "{merged}");
-            }
-            let mut back = parse(&without(&merged, SETTINGS).unwrap()).unwrap();
-            back.retain(|_, value| *value != serde_json::json!({}));
-            let mut before = before;
-            before.retain(|_, value| *value != serde_json::json!({}));
-            assert_eq!(back, before, "{merged}");
+            let problem = with(Some(text), SETTINGS).unwrap_err();
+            assert!(problem.contains("for nodeExporter.collectors.ksmd.enabled: true"), "{text}: {problem}");
         }
     }
 

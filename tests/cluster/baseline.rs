@@ -170,7 +170,7 @@ async fn w_2_the_monitoring_document_keeps_all_that_is_not_ours() {
     let blocked = fixture.wait("it is blocked", |status| status.items.len() == 2).await;
     let item = of(&blocked, "cluster-monitoring");
     assert_eq!(item.operation, Operation::Blocked);
-    assert!(item.message.contains("can't be understood as YAML: nothing can be merged into it"), "{}", item.message);
+    assert!(item.message.contains("can't be understood as YAML: nothing is merged into it"), "{}", item.message);
 
     let write = async |text: &str| {
         fixture.edit(&document(""), json!({"data": {"config.yaml": text}}), "kubectl-edit").await;
