@@ -321,12 +321,14 @@ impl Look<'_> {
     async fn items(&self, drafted: &Drafted, memory: &mut Memory) -> Result<Vec<PlanItem>, GatherError> {
         let drafts = &drafted.drafts;
         let choices = &Choices { exclusions: drafted.exclusions.clone(), ..self.wanted.choices.clone().at(self.now) };
-        let reused =
-            drafts.iter().map(|draft| self.reused(draft, choices, memory.items.get(&draft.name))).collect::<Vec<_>>();
+        let reused = drafts
+            .iter()
+            .map(|draft| self.reused(draft, choices, drafted, memory.items.get(&draft.name)))
+            .collect::<Vec<_>>();
         let reused: Vec<Option<PlanItem>> = stream::iter(reused).buffered(CONCURRENCY).try_collect().await?;
         let reused = reused.into_iter().flatten().map(|item| (item.name.clone(), item)).collect();
         // As they are before anything is asked: what changes meanwhile must be seen as a change afterwards.
-        let circumstances: Vec<_> = drafts.iter().map(|draft| self.circumstances(draft, choices)).collect();
+        let circumstances: Vec<_> = drafts.iter().map(|draft| self.circumstances(draft, choices, drafted)).collect();
         let (kinds, remembered, claims) = (self.profile.kinds(), &self.status.items, &self.claims);
         let unwatched = &drafted.unwatched;
         let exact = self.all;
@@ -381,6 +383,7 @@ impl Look<'_> {
         &self,
         draft: &Draft,
         choices: &Choices,
+        drafted: &Drafted,
         known: Option<&Previewed>,
     ) -> Result<Option<PlanItem>, GatherError> {
         let Some(known) = known else {
@@ -390,10 +393,11 @@ impl Look<'_> {
         if known.item.operation == Operation::Deferred || (self.due && known.item.operation == Operation::Blocked) {
             return Ok(None);
         }
-        let (now, then) = (self.circumstances(draft, choices), &known.circumstances);
+        let (now, then) = (self.circumstances(draft, choices, drafted), &known.circumstances);
         // What changes nothing has no effect, whatever the rollouts look like, its own among them.
         let same = known.draft == *draft
             && then.definition == now.definition
+            && then.unwatched == now.unwatched
             && (then.rollouts == now.rollouts || known.item.operation == Operation::NoChange)
             && then.claims == now.claims
             && then.set_aside == now.set_aside
@@ -429,10 +433,11 @@ impl Look<'_> {
     }
 
     /// What the plan of `draft` depends on beside its object, as it is now.
-    fn circumstances(&self, draft: &Draft, choices: &Choices) -> Circumstances {
+    fn circumstances(&self, draft: &Draft, choices: &Choices, drafted: &Drafted) -> Circumstances {
         let desired = desired(draft);
         let target = compose::target(draft);
         Circumstances {
+            unwatched: drafted.unwatched.contains_key(&draft.name),
             definition: desired.and_then(|desired| self.definition(desired)),
             rollouts: self.fingerprint(desired.unwrap_or(&target.empty())),
             claims: self.claims.iter().filter(|claim| claim.target.is_same_object(&target)).cloned().collect(),

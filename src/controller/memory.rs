@@ -108,6 +108,8 @@ pub(super) struct Previewed {
 /// What the plan of an item depends on beside its draft and its object.
 #[derive(Clone, PartialEq)]
 pub(super) struct Circumstances {
+    /// Its object may not be watched.
+    pub(super) unwatched: bool,
     /// The version of the CRD: defaults and rules come from there.
     pub(super) definition: Option<String>,
     /// What the rollouts look like, as far as the plan depends on them.

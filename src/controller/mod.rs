@@ -77,8 +77,13 @@ impl Context {
         memories.entry(config.to_owned()).or_default().clone()
     }
 
-    /// `config` depends on nothing: no watch is open for it, and no event concerns it.
-    fn stand_aside(&self, config: &str) {
+    /// `config` depends on nothing: no watch is open for it, no event concerns it, and what is not watched is not remembered.
+    fn stand_aside(&self, config: &str, memory: &mut Memory) {
+        memory.forget_plan();
+        self.leave(config);
+    }
+
+    fn leave(&self, config: &str) {
         self.triggers.forget(config);
         self.watches.leave(config);
     }
@@ -92,7 +97,7 @@ impl Context {
 
     /// `config` is gone.
     fn forget(&self, config: &str) {
-        self.stand_aside(config);
+        self.leave(config);
         self.tell_others(config, None);
         self.memories.lock().unwrap_or_else(PoisonError::into_inner).remove(config);
     }

@@ -96,7 +96,7 @@ async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
     if memory.uid != config.uid() {
         // Another object of that name: nothing of the first one is true of it.
         *memory = Memory::of(config.uid());
-        ctx.stand_aside(&name);
+        ctx.stand_aside(&name, &mut memory);
     }
     if config.resource_version().is_some() && config.resource_version() == memory.replaced_version {
         // The event of our own write is on its way.
@@ -105,7 +105,7 @@ async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
     if !ctx.fence.is_open() {
         // Another replica leads. When this one does, everything is looked at.
         match config.spec.action {
-            Action::Ignore => ctx.stand_aside(&name),
+            Action::Ignore => ctx.stand_aside(&name, &mut memory),
             Action::DryRun | Action::Apply => {
                 gather::warm(ctx, &name, &config.spec, config.status.as_ref().map_or(&[], |status| &status.items)).await
             }
@@ -199,8 +199,7 @@ async fn look(
 
     // Gather and draft: the profile's drafts are previewed as soon as it made them.
     let world = if wanted.deleting || wanted.action == Action::Ignore {
-        ctx.stand_aside(&name);
-        memory.forget_plan();
+        ctx.stand_aside(&name, memory);
         World::Unread
     } else {
         gather::world(ctx, &name, &wanted, &old, causes, memory).await?
@@ -403,7 +402,9 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
     if memory.replaced_version == version {
         return Next::await_change();
     }
-    ctx.stand_aside(&name);
+    ctx.stand_aside(&name, &mut memory);
+    // Corrected, it is looked at, whatever it looked like before.
+    memory.settled = None;
     let message =
         format!("The object does not fit this version of the API: {}. Correct it, or delete it.", invalid.error);
     let generation = invalid.metadata.generation.unwrap_or_default();

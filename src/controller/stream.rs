@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use kube::api::{Api, DynamicObject};
 use kube::core::{PartialObjectMeta, Status};
@@ -16,6 +17,9 @@ use crate::cluster::ClusterError;
 const PAGE_SIZE: u32 = 50;
 /// How long a streamed list may be silent.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long after a refusal it is asked again: longer each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Answers to a streaming list from a server that can't: before Kubernetes 1.32, or with the feature switched off.
 const CANNOT_STREAM: [u16; 2] = [400, 422];
 
@@ -68,7 +72,7 @@ pub(super) fn events(
 }
 
 /// Lists and watches with one request, or with a list in small pages where the server can't stream it. With `only`, the objects of that
-/// name: whoever may list and watch only those may do it this way.
+/// name: whoever may list and watch only those may do it this way. What is forbidden is asked for again, with pauses, and begins with a list.
 ///
 /// A server that does not know streaming lists at all ignores the wish and never ends the list: after
 /// [`STREAM_TIMEOUT`] pages are used for good.
@@ -83,33 +87,86 @@ where
         field_selector: only.map(|name| format!("metadata.name={name}")),
         ..watcher::Config::default()
     };
-    let streamed = watcher(api.clone(), config.clone().streaming_lists()).default_backoff().boxed();
-    stream::unfold((streamed, Some(api), config), |(mut events, mut unproven, config)| async move {
+    let source = Source {
+        events: opened(&api, &config, false),
+        api,
+        config,
+        paged: false,
+        proven: false,
+        refusals: 0,
+        pause: None,
+    };
+    stream::unfold(source, |mut source| async move {
+        let next = source.next().await?;
+        Some((next, source))
+    })
+}
+
+/// Where the events come from.
+struct Source<K> {
+    api: Api<K>,
+    config: watcher::Config,
+    events: BoxStream<'static, watcher::Result<Event<K>>>,
+    /// In pages, since the server can't stream.
+    paged: bool,
+    /// It has streamed a whole list.
+    proven: bool,
+    /// How often it was forbidden, one time after the other.
+    refusals: u32,
+    /// Begins anew after this.
+    pause: Option<Duration>,
+}
+
+fn opened<K>(api: &Api<K>, config: &watcher::Config, paged: bool) -> BoxStream<'static, watcher::Result<Event<K>>>
+where
+    K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    let config = if paged { config.clone().page_size(PAGE_SIZE) } else { config.clone().streaming_lists() };
+    watcher(api.clone(), config).default_backoff().boxed()
+}
+
+impl<K> Source<K>
+where
+    K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    async fn next(&mut self) -> Option<watcher::Result<Event<K>>> {
+        if let Some(pause) = self.pause.take() {
+            tokio::time::sleep(pause).await;
+            self.events = opened(&self.api, &self.config, self.paged);
+        }
         loop {
-            let next = match &unproven {
-                Some(_) => tokio::time::timeout(STREAM_TIMEOUT, events.next()).await,
-                None => Ok(events.next().await),
+            let unproven = !self.paged && !self.proven;
+            let next = if unproven {
+                tokio::time::timeout(STREAM_TIMEOUT, self.events.next()).await.ok()
+            } else {
+                Some(self.events.next().await)
             };
             let can_not_stream = match &next {
-                Err(_) => true,
-                Ok(Some(Err(watcher::Error::WatchStartFailed(kube::Error::Api(status))))) => {
+                None => true,
+                Some(Some(Err(watcher::Error::WatchStartFailed(kube::Error::Api(status))))) => {
                     CANNOT_STREAM.contains(&status.code)
                 }
-                Ok(_) => false,
+                Some(_) => false,
             };
-            match (unproven.take(), next) {
-                (Some(api), _) if can_not_stream => {
-                    let paged = config.clone().page_size(PAGE_SIZE);
-                    events = watcher(api, paged).default_backoff().boxed();
-                }
-                (api, Ok(next)) => {
-                    let proven = matches!(next, Some(Ok(Event::InitDone)));
-                    return Some((next?, (events, api.filter(|_| !proven), config)));
-                }
-                (None, Err(_)) | (Some(_), Err(_)) => return None,
+            if unproven && can_not_stream {
+                self.paged = true;
+                self.events = opened(&self.api, &self.config, true);
+                continue;
             }
+            let next = next??;
+            match &next {
+                Ok(Event::InitDone) if !self.paged => (self.proven, self.refusals) = (true, 0),
+                Ok(Event::Apply(_) | Event::Delete(_)) => self.refusals = 0,
+                // kube would go on where it was, and nobody could tell when it goes on: a list says so.
+                Err(error) if is_forbidden(error) => {
+                    self.pause = Some(LONGEST_PAUSE.min(FIRST_PAUSE * 2_u32.saturating_pow(self.refusals)));
+                    self.refusals += 1;
+                }
+                Ok(_) | Err(_) => {}
+            }
+            return Some(next);
         }
-    })
+    }
 }
 
 /// Whether the watch ended because nothing is served there any more.

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +30,9 @@ use crate::rollout::Rollouts;
 
 /// How long a first list may take before planning goes on without its watch.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// So many refusals, one after the other, take a right away that was there.
+const REFUSALS: u32 = 2;
 
 /// When to ask again after a change of a CRD, which discovery follows with a lag; each pause counts from the one before.
 const DISCOVERY_LAG: [Duration; 3] = [Duration::from_millis(300), Duration::from_millis(700), Duration::from_secs(2)];
@@ -86,6 +90,8 @@ struct Open {
     users: BTreeSet<String>,
     task: AbortHandle,
     listing: watch::Receiver<Listing>,
+    /// Somebody has planned without its first list.
+    given_up: Arc<AtomicBool>,
 }
 
 impl Drop for Open {
@@ -149,13 +155,15 @@ impl Watches {
         let told = |listing: &Listing| *listing != Listing::Awaited;
         let all = waiting.into_iter().map(|mut listing| async move { listing.wait_for(told).await.is_ok() });
         let in_time = tokio::time::timeout(SYNC_TIMEOUT, futures::future::join_all(all)).await.is_ok();
-        if !in_time {
-            tracing::warn!(config, "a watch has not listed its objects in time; planning goes on without it");
-        }
         let full = self.rollouts.watched();
         let full_key = (full.group.to_owned(), full.kind.to_owned(), None, None);
         let watches = self.watches();
         let listing = |open: &Open| *open.listing.borrow();
+        if !in_time {
+            tracing::warn!(config, "a watch has not listed its objects in time; planning goes on without it");
+            let asked = kinds.iter().filter_map(|scope| watches.get(&key(scope)));
+            asked.for_each(|open| open.given_up.store(true, Ordering::SeqCst));
+        }
         if watches.get(&full_key).is_some_and(|open| open.users.contains(config) && listing(open) != Listing::Listed) {
             return Err(NotListed { kind: full.plural });
         }
@@ -274,17 +282,23 @@ impl Watches {
     fn open(&self, scope: &Scope, users: BTreeSet<String>) -> Open {
         let served = &scope.served;
         let (told, listing) = watch::channel(Listing::Awaited);
+        let given_up = Arc::new(AtomicBool::new(false));
         let full = self.rollouts.watched();
         let task = if (full.group, full.kind) == (served.resource.group.as_str(), served.resource.kind.as_str()) {
             tokio::spawn(self.watch_rollouts(served.clone(), told)).abort_handle()
         } else {
-            tokio::spawn(self.watch_metadata(scope.clone(), told)).abort_handle()
+            tokio::spawn(self.watch_metadata(scope.clone(), told, given_up.clone())).abort_handle()
         };
         tracing::debug!(kind = served.resource.kind, version = served.resource.version, "watch opened");
-        Open { version: served.resource.version.clone(), users, task, listing }
+        Open { version: served.resource.version.clone(), users, task, listing, given_up }
     }
 
-    fn watch_metadata(&self, scope: Scope, listing: watch::Sender<Listing>) -> impl Future<Output = ()> + use<> {
+    fn watch_metadata(
+        &self,
+        scope: Scope,
+        listing: watch::Sender<Listing>,
+        given_up: Arc<AtomicBool>,
+    ) -> impl Future<Output = ()> + use<> {
         let Scope { served, namespace, name } = scope;
         let watched = self.health.begin(&served.resource);
         let client = watched.client(self.cluster.client());
@@ -295,6 +309,7 @@ impl Watches {
         let (cluster, triggers) = (self.cluster.clone(), self.triggers.clone());
         async move {
             let (group, kind) = (&served.resource.group, &served.resource.kind);
+            let mut refusals = 0;
             let mut events = pin!(events(api, kind, name, watched));
             while let Some(event) = events.next().await {
                 match event {
@@ -306,12 +321,21 @@ impl Watches {
                     Told::Began => {}
                     Told::Listed => {
                         // Whoever was there before a reconnect and is not there now is in no event.
-                        if listing.send_replace(Listing::Listed) != Listing::Awaited {
+                        refusals = 0;
+                        let before = listing.send_replace(Listing::Listed);
+                        if before != Listing::Awaited || given_up.swap(false, Ordering::SeqCst) {
                             triggers.may_have_changed(group, kind);
                         }
                     }
                     Told::Forbidden => {
-                        if listing.send_replace(Listing::Forbidden) == Listing::Listed {
+                        refusals += 1;
+                        let before = *listing.borrow();
+                        // A server that starts refuses for a moment what it does not know yet.
+                        if before == Listing::Forbidden || (before == Listing::Listed && refusals < REFUSALS) {
+                            continue;
+                        }
+                        listing.send_replace(Listing::Forbidden);
+                        if before == Listing::Listed || given_up.swap(false, Ordering::SeqCst) {
                             triggers.may_have_changed(group, kind);
                         }
                     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use profile_sdk::{Access, Body, Declared, Draft, Rival, is_powerful};
+use profile_sdk::{Access, Body, Declared, Document, Draft, Rival, is_powerful};
 use serde_json::{Value, json};
 
 use super::remedy::{self, About};
@@ -12,6 +12,7 @@ use crate::cluster::{ApplyMode, ClusterError, Precondition, Previewed, Served};
 use crate::plan::claim::Claim;
 use crate::plan::compose::{compose, target};
 use crate::plan::document::{self, into_document, remains};
+use crate::plan::fields::{FieldPath, Paths};
 use crate::plan::item::{Effect, PlanItem, Preview};
 use crate::plan::message::capitalised;
 use crate::plan::overrides::{Adjusted, Overrides, dependants};
@@ -190,14 +191,6 @@ impl Engine<'_> {
                 }
                 Some(_) | None => {}
             }
-            let merged = match document::of(task.kinds, target) {
-                Some(document) => match into_document(target, document, desired, live.as_ref()) {
-                    Ok(merged) => Some(merged),
-                    Err(problem) => return blocked(problem),
-                },
-                None => None,
-            };
-            let desired = merged.as_ref().unwrap_or(desired);
             let overrides = match overrides(task, subject, live.as_ref()) {
                 Ok(overrides) => overrides,
                 Err(problem) => return blocked(problem),
@@ -205,6 +198,17 @@ impl Engine<'_> {
             if let Some(why) = overrides.unmanaged {
                 return Ok(set_aside(task, subject.draft, why, live));
             }
+            let merged = match document::of(task.kinds, target).filter(|found| !overrides.leave(found.field)) {
+                Some(document) => {
+                    let ours = live.as_ref().is_some_and(|live| has_document(subject, document, live));
+                    match into_document(document, desired, live.as_ref(), ours) {
+                        Ok(merged) => Some(merged),
+                        Err(problem) => return blocked(problem),
+                    }
+                }
+                None => None,
+            };
+            let desired = merged.as_ref().unwrap_or(desired);
             let powerful = is_powerful(target.group(), &target.kind);
             let adjusted = match overrides.adjust(desired, live.as_ref(), &subject.manager, powerful) {
                 Ok(adjusted) => adjusted,
@@ -266,7 +270,12 @@ impl Engine<'_> {
             others.clear();
         }
         let leaves = match document::of(task.kinds, &subject.target) {
-            Some(document) => Some(remains(&subject.target, document, &live).map_err(Obstacle::blocks)?),
+            Some(document) => {
+                let field = FieldPath::of_pointer(document.field);
+                let alone =
+                    fields::owned_alone_by(&live, &subject.manager).into_iter().collect::<Paths>().touches(&field);
+                Some(remains(&subject.target, document, &live, alone).map_err(Obstacle::blocks)?)
+            }
             None => None,
         };
         // Whoever has edited a document has it from then on, with what is ours in it.
@@ -383,6 +392,18 @@ impl Engine<'_> {
     }
 }
 
+/// Whether the document of `live` is ours, or was: whoever edits it has it from then on, with what is ours in it.
+fn has_document(subject: &Subject<'_>, document: &Document, live: &Value) -> bool {
+    let applied = subject.remembered.and_then(|item| item.applied.as_ref());
+    if applied.is_some_and(|applied| applied.paths_hash.is_some()) {
+        // They are too many to be remembered by name.
+        return true;
+    }
+    let remembered = applied.into_iter().flat_map(|applied| &applied.paths).map(|path| FieldPath::parse(path));
+    let known: Paths = fields::applied_by(live, &subject.manager).into_iter().chain(remembered).collect();
+    known.touches(&FieldPath::of_pointer(document.field))
+}
+
 /// The programs that manage the object too, where it is changed: as their label or their field manager says.
 fn rivals<'a>(task: Task<'a>, preview: &Preview) -> impl Iterator<Item = &'a Rival> {
     let live = match preview {
@@ -435,7 +456,7 @@ fn contested(
     let mut held = live.map(|live| fields::applied_by(live, &subject.manager)).unwrap_or_default();
     // What was applied is ours to put back, whoever has changed it.
     let applied = subject.remembered.and_then(|item| item.applied.as_ref());
-    held.extend(applied.into_iter().flat_map(|applied| &applied.paths).map(|path| fields::FieldPath::parse(path)));
+    held.extend(applied.into_iter().flat_map(|applied| &applied.paths).map(|path| FieldPath::parse(path)));
     let against = |claim: &Claim| claim.against(desired, &subject.draft.quantities, &owned, &held).cloned();
     claims.find_map(|claim| Some(remedy::contested(&claim.config, &against(claim)?, result)))
 }

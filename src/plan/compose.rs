@@ -36,7 +36,15 @@ pub fn compose(draft: &Draft, manager: &str, preview: Preview, effect: Effect, r
             match leaves.filter(|_| item.operation == Operation::Remove) {
                 None => item,
                 // The text that others keep is theirs to review too.
-                Some(leaves) => PlanItem { hash: digest::sha256(&json!([item.hash, leaves])), desired: leaves, ..item },
+                Some(leaves) => PlanItem {
+                    hash: digest::sha256(&json!([item.hash, leaves])),
+                    message: format!(
+                        "{} What is left of a document that others keep too has our name until one of them writes it.",
+                        item.message
+                    ),
+                    desired: leaves,
+                    ..item
+                },
             }
         }
         Preview::Deferred { desired, after } => deferred(draft, &desired, &after),

@@ -17,17 +17,14 @@ pub fn of(kinds: &[Declared], target: &TargetRef) -> Option<&'static Document> {
     }
 }
 
-/// `desired`, a draft, with its settings merged into the document of `live`.
+/// `desired`, a draft, with its settings merged into the document of `live`. Where they are there already and the document is not
+/// `ours`, it is left to its owner: nothing of it is ours to take out later.
 ///
 /// # Errors
 ///
 /// A sentence if that document can't be understood.
-pub fn into_document(
-    target: &TargetRef,
-    document: &Document,
-    desired: &Value,
-    live: Option<&Value>,
-) -> Result<Value, String> {
+pub fn into_document(document: &Document, desired: &Value, live: Option<&Value>, ours: bool) -> Result<Value, String> {
+    let target = TargetRef::of(desired);
     let mut merged = desired.clone();
     let text = |object: &Value| object.pointer(document.field).and_then(Value::as_str).map(str::to_owned);
     let settings = text(desired).unwrap_or_default();
@@ -37,25 +34,29 @@ pub fn into_document(
             document.field
         )
     };
-    if let Some(place) = merged.pointer_mut(document.field) {
-        *place = Value::String(with(live.and_then(text).as_deref(), &settings).map_err(problem)?);
+    let there = live.and_then(text);
+    let wanted = with(there.as_deref(), &settings).map_err(problem)?;
+    match there {
+        Some(there) if there == wanted && !ours => pointer::take(&mut merged, document.field),
+        _ => pointer::put(&mut merged, document.field, Value::String(wanted)),
     }
     Ok(merged)
 }
 
-/// What is applied to take the settings out of the document of `live` again: its other settings, or nothing where there are none.
+/// What is applied to take the settings out of the document of `live` again: its other settings. Where there are none the field goes, if it
+/// is by us `alone`: an apply without a field takes nothing from others.
 ///
 /// # Errors
 ///
 /// As [`into_document`].
-pub fn remains(target: &TargetRef, document: &Document, live: &Value) -> Result<Value, String> {
+pub fn remains(target: &TargetRef, document: &Document, live: &Value, alone: bool) -> Result<Value, String> {
     let mut left = target.empty();
     let text = live.pointer(document.field).and_then(Value::as_str).unwrap_or_default();
     let problem = |problem| {
         format!("{target} has {} that {problem}: take out of it yourself what is not wanted any more", document.field)
     };
     let text = without(text, document.settings).map_err(problem)?;
-    if !text.trim().is_empty() {
+    if live.pointer(document.field).is_some() && !(alone && text.trim().is_empty()) {
         pointer::put(&mut left, document.field, Value::String(text));
     }
     Ok(left)
@@ -138,7 +139,8 @@ fn merge(into: &mut Map<String, Value>, settings: &Map<String, Value>) {
 fn remove(from: &mut Map<String, Value>, settings: &Map<String, Value>) {
     for (key, value) in settings {
         let is_empty = match (from.get_mut(key), value) {
-            (Some(Value::Object(from)), Value::Object(settings)) => {
+            // A map that was empty before is somebody's.
+            (Some(Value::Object(from)), Value::Object(settings)) if !from.is_empty() => {
                 remove(from, settings);
                 from.is_empty()
             }
@@ -299,8 +301,33 @@ mod tests {
         assert_eq!(with(Some(empty), SETTINGS).as_deref(), Ok(SETTINGS));
         // What says otherwise is set, and is not ours to take out.
         let other = "nodeExporter:\n  collectors:\n    ksmd:\n      enabled: false\n";
-        assert_eq!(without(other, SETTINGS).as_deref(), Ok(other));
+        for other in [other, "nodeExporter: {}\n", "nodeExporter:\n  collectors: {}\n"] {
+            assert_eq!(without(other, SETTINGS).as_deref(), Ok(other));
+        }
         assert_eq!(with(Some(other), SETTINGS).as_deref(), Ok(SETTINGS));
+    }
+
+    fn config(text: Option<&str>) -> Value {
+        let mut object =
+            serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}});
+        if let Some(text) = text {
+            object["data"] = serde_json::json!({"config.yaml": text});
+        }
+        object
+    }
+
+    #[test]
+    fn what_its_owner_has_set_already_is_not_ours_and_what_is_not_alone_ours_is_emptied() {
+        let document = Document { field: "/data/config.yaml", settings: SETTINGS };
+        let draft = config(Some(SETTINGS));
+        let there = config(Some(SETTINGS));
+        assert_eq!(into_document(&document, &draft, Some(&there), false), Ok(config(None)));
+        assert_eq!(into_document(&document, &draft, Some(&there), true).as_ref(), Ok(&draft));
+        assert_eq!(into_document(&document, &draft, None, false).as_ref(), Ok(&draft));
+        let target = TargetRef::of(&draft);
+        let left = |alone: bool| remains(&target, &document, &there, alone).unwrap();
+        assert_eq!((left(true).get("data").cloned(), left(false)), (None, config(Some(""))));
+        assert_eq!(remains(&target, &document, &config(None), false).unwrap().get("data"), None);
     }
 
     #[test]

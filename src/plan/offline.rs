@@ -42,18 +42,16 @@ pub fn plan(
             (None, Body::Ensure(desired)) => {
                 let target = target(draft);
                 let live = find(recorded, &target);
-                let merged = match document::of(kinds, &target) {
-                    Some(document) => document::into_document(&target, document, desired, live),
-                    None => Ok(desired.clone()),
-                };
-                let desired = match &merged {
-                    Ok(desired) => desired,
-                    Err(problem) => return Preview::refused(problem.clone()),
-                };
                 match Overrides::of(live, &choices.of(&target)) {
                     Err(problem) => Preview::refused(problem),
                     Ok(Overrides { unmanaged: Some(why), .. }) => set_aside(why, live),
-                    Ok(overrides) => approximate(&overrides, desired, live),
+                    Ok(overrides) => match document::of(kinds, &target).filter(|found| !overrides.leave(found.field)) {
+                        Some(document) => match document::into_document(document, desired, live, false) {
+                            Ok(merged) => approximate(&overrides, &merged, live),
+                            Err(problem) => Preview::refused(problem),
+                        },
+                        None => approximate(&overrides, desired, live),
+                    },
                 }
             }
         };

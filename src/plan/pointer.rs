@@ -54,6 +54,19 @@ pub fn put(desired: &mut Value, field: &str, value: Value) {
     *place = value;
 }
 
+/// Removes the field, and the maps above it that hold nothing else.
+pub fn take(desired: &mut Value, field: &str) {
+    let mut field = field;
+    while let Some((parent, key)) = field.rsplit_once('/') {
+        let key = key.replace("~1", "/").replace("~0", "~");
+        let Some(Value::Object(map)) = desired.pointer_mut(parent) else { return };
+        if map.remove(&key).is_none() || !map.is_empty() {
+            return;
+        }
+        field = parent;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use controlplane::apply_yaml;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use virt_advisor::api::Phase;
+use virt_advisor::api::{Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, PROFILE, Setup, our_crd};
 
@@ -61,6 +61,33 @@ async fn an_object_that_does_not_fit_does_not_stop_its_neighbours() {
     // What is corrected goes on.
     fixture.patch(json!({"options": {"loadAware": {"mode": "Predictive"}}})).await;
     fixture.wait_for(Phase::ReviewRequired).await;
+    fixture.finish().await;
+}
+
+/// While an object does not fit nothing of it is watched, and so nothing is remembered: what happened meanwhile is found when it fits again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_happens_while_an_object_does_not_fit_is_found_afterwards() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply"})).await;
+    fixture.wait_for(Phase::Completed).await;
+    loosen(&fixture).await;
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    let patch = async |spec: Value| {
+        let patch = kube::api::Patch::Merge(json!({"spec": spec}));
+        raw(&fixture).patch(PROFILE, &Default::default(), &patch).await.unwrap();
+    };
+    patch(json!({"profile": 7})).await;
+    failure(&fixture, PROFILE).await;
+    let object = crate::fixture::descheduler(json!({}));
+    fixture.edit(&object, json!({"spec": {"deschedulingIntervalSeconds": 1}}), "somebody").await;
+    patch(json!({"profile": PROFILE})).await;
+    let interval = |status: &VirtPlatformConfigStatus, value: &str| {
+        status.items.iter().any(|item| item.diff.contains(&format!("-  deschedulingIntervalSeconds: {value}\n")))
+    };
+    fixture.wait("what was changed meanwhile", |status| interval(status, "1")).await;
+    fixture.edit(&object, json!({"spec": {"deschedulingIntervalSeconds": 2}}), "somebody").await;
+    fixture.wait("what is changed now", |status| interval(status, "2")).await;
     fixture.finish().await;
 }
 

@@ -175,9 +175,13 @@ async fn w_2_the_monitoring_document_keeps_all_that_is_not_ours() {
     let write = async |text: &str| {
         fixture.edit(&document(""), json!({"data": {"config.yaml": text}}), "kubectl-edit").await;
     };
+    // Left alone it holds up nothing, whatever is in it.
+    let mode = |mode: Value| json!({"metadata": {"annotations": {"platform.kubevirt.io/mode": mode}}});
+    fixture.edit(&document(""), mode(json!("unmanaged")), "kubectl-annotate").await;
+    fixture.wait("it is left alone", |status| of(status, "cluster-monitoring").operation == Operation::Skipped).await;
+    fixture.edit(&document(""), mode(Value::Null), "kubectl-annotate").await;
     write(admins).await;
-    let plan =
-        fixture.wait("a plan", |status| status.items.iter().all(|item| item.operation != Operation::Blocked)).await;
+    let plan = fixture.wait("a plan", |status| of(status, "cluster-monitoring").operation == Operation::Update).await;
     let item = of(&plan, "cluster-monitoring");
     assert!(item.diff.contains("     prometheusK8s:\n") && item.diff.contains("+    nodeExporter:\n"), "{}", item.diff);
     fixture.patch(json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;
@@ -198,7 +202,7 @@ async fn w_2_the_monitoring_document_keeps_all_that_is_not_ours() {
     fixture.wait_for(Phase::Completed).await;
 
     let off = json!({"platformBaseline": {"features": {"ksmMetrics": "Disabled"}}});
-    fixture.patch(json!({"action": "DryRun", "approvedPlanHash": null, "options": off})).await;
+    fixture.patch(json!({"action": "DryRun", "approvedPlanHash": null, "options": off.clone()})).await;
     let is_removed = |status: &VirtPlatformConfigStatus| {
         status.items.iter().any(|item| item.name == "cluster-monitoring" && item.operation == Operation::Remove)
     };
@@ -208,5 +212,22 @@ async fn w_2_the_monitoring_document_keeps_all_that_is_not_ours() {
     assert_eq!(text().await, admins.replace("30d", "60d"));
     let left = fixture.get(&document("")).await.unwrap();
     assert_eq!(left["data"]["more"], "kept");
+
+    // What its owner had set before is his, and stays.
+    write(&edited).await;
+    let on = json!({"platformBaseline": {"features": {"ksmMetrics": "Enabled"}}});
+    fixture.patch(json!({"action": "DryRun", "approvedPlanHash": null, "options": on})).await;
+    let is = |operation: Operation| {
+        move |status: &VirtPlatformConfigStatus| {
+            status.items.iter().any(|item| item.name == "cluster-monitoring" && item.operation == operation)
+        }
+    };
+    fixture.wait("as wanted", is(Operation::NoChange)).await;
+    fixture.patch(json!({"options": off})).await;
+    let gone =
+        |status: &VirtPlatformConfigStatus| status.items.iter().all(|item| item.operation == Operation::NoChange);
+    fixture.wait("nothing to take back", gone).await;
+    fixture.rest().await;
+    assert_eq!(text().await, edited);
     fixture.finish().await;
 }

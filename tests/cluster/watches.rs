@@ -1,7 +1,7 @@
 //! How watches are opened, kept and told of, where the server makes it hard.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{Request, Uri};
@@ -12,7 +12,7 @@ use kube::client::Body;
 use serde_json::json;
 use tokio::time::Instant;
 use tower::BoxError;
-use virt_advisor::api::{Operation, Phase};
+use virt_advisor::api::{Operation, Phase, VirtPlatformConfigStatus};
 use virt_advisor::controller::{Health, Settings, WatchHealth, WatchState};
 
 use crate::fixture::{PATIENCE, VERSION, root};
@@ -252,7 +252,7 @@ async fn w_10_a_kind_that_may_not_be_watched_blocks_its_items_alone() {
     let gadget = json!({"name": "g", "object": object("Gadget", "g", json!({"size": 1}))});
     stage.patch(WITH_GADGETS, json!({"options": {"gadgets": {"items": [widget, gadget]}}})).await;
     let planned = |operations: [Operation; 2]| {
-        move |status: &virt_advisor::api::VirtPlatformConfigStatus| {
+        move |status: &VirtPlatformConfigStatus| {
             status.items.iter().map(|item| item.operation).collect::<Vec<_>>() == operations
         }
     };
@@ -264,4 +264,67 @@ async fn w_10_a_kind_that_may_not_be_watched_blocks_its_items_alone() {
     refuse.store(false, Ordering::SeqCst);
     stage.wait(WITH_GADGETS, "the right has come", planned([Operation::Create, Operation::Create])).await;
     stage.finish(running).await;
+}
+
+/// A client whose watches of gadgets end after a second, as all do after some minutes.
+fn with_short_watches(client: Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |mut request: Request<Body>| {
+        let client = client.clone();
+        async move {
+            let uri = request.uri().to_string();
+            if uri.contains("/v1/gadgets?") && uri.contains("watch=true") {
+                let (before, after) = uri.split_once("timeoutSeconds=").expect("watches have an end");
+                let after = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
+                *request.uri_mut() = format!("{before}timeoutSeconds=1{after}").parse::<Uri>()?;
+            }
+            Ok::<_, BoxError>(client.send(request).await?)
+        }
+    });
+    Client::new(service, namespace)
+}
+
+/// A right that is taken away from a watch that has listed, and comes back: kube goes on without another list, and it is noticed all the
+/// same. One refusal, as of a server that starts, is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w_10_a_right_may_go_and_come_back_under_an_open_watch() {
+    let stage = Stage::set().await;
+    stage.install("Gadget").await;
+    let refusals = Arc::new(AtomicUsize::new(0));
+    let left = refusals.clone();
+    let client = controlplane::faults::ruled(
+        with_short_watches(stage.client()),
+        Arc::new(move |request| {
+            let is_it = request.uri().path().ends_with("/v1/gadgets");
+            let refused =
+                is_it && left.try_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+            refused.then(|| {
+                controlplane::faults::status(403, "Forbidden", "User \"us\" cannot watch resource \"gadgets\"")
+            })
+        }),
+    );
+    let running = Stage::run(client);
+    let gadget = json!({"name": "g", "object": object("Gadget", "g", json!({"size": 1}))});
+    stage.configure(WITH_GADGETS, "Apply", &[gadget]).await;
+    let done = stage.wait_for(WITH_GADGETS, "applied", Phase::Completed).await;
+
+    refusals.store(1, Ordering::SeqCst);
+    let until = Instant::now() + PATIENCE;
+    while refusals.load(Ordering::SeqCst) > 0 {
+        assert!(Instant::now() < until, "no watch has ended");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(stage.status(WITH_GADGETS).await.items, done.items, "one refusal says nothing");
+
+    refusals.store(usize::MAX, Ordering::SeqCst);
+    let is = |operation: Operation| move |status: &VirtPlatformConfigStatus| status.items[0].operation == operation;
+    stage.wait(WITH_GADGETS, "it is gone", is(Operation::Blocked)).await;
+    refusals.store(0, Ordering::SeqCst);
+    stage.wait(WITH_GADGETS, "it is back", is(Operation::NoChange)).await;
+    let edit = kube::api::Patch::Merge(json!({"spec": {"size": 2}}));
+    stage.objects("Gadget").patch("g", &PatchParams::default(), &edit).await.unwrap();
+    stage.wait(WITH_GADGETS, "drift", is(Operation::Update)).await;
+    drop(running);
+    stage.clear().await;
 }

@@ -94,6 +94,14 @@ impl Overrides {
         Ok(all)
     }
 
+    /// Whether the field is left to others.
+    #[must_use]
+    pub fn leave(&self, field: &str) -> bool {
+        let is_part =
+            |pointer: &str| field.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.ignored.iter().any(|ignored| is_part(&ignored.pointer))
+    }
+
     /// `desired` as it is wanted then. `powerful` says that the kind runs code on machines or grants rights.
     ///
     /// # Errors
@@ -205,7 +213,7 @@ fn leave(desired: &mut Value, field: &str, live: Option<&Value>, manager: &str) 
     let ours = live.is_some_and(ours);
     match live.and_then(|live| live.pointer(field)).filter(|_| ours) {
         Some(there) => pointer::put(desired, field, there.clone()),
-        None => take(desired, field),
+        None => pointer::take(desired, field),
     }
     Ok(())
 }
@@ -213,17 +221,4 @@ fn leave(desired: &mut Value, field: &str, live: Option<&Value>, manager: &str) 
 fn through_list(desired: &Value, field: &str) -> bool {
     let parents = field.match_indices('/').map(|(end, _)| &field[..end]).filter(|parent| !parent.is_empty());
     parents.into_iter().any(|parent| desired.pointer(parent).is_some_and(Value::is_array))
-}
-
-/// Removes the field, and the maps above it that hold nothing else.
-fn take(desired: &mut Value, field: &str) {
-    let mut field = field;
-    while let Some((parent, key)) = field.rsplit_once('/') {
-        let key = key.replace("~1", "/").replace("~0", "~");
-        let Some(Value::Object(map)) = desired.pointer_mut(parent) else { return };
-        if map.remove(&key).is_none() || !map.is_empty() {
-            return;
-        }
-        field = parent;
-    }
 }
