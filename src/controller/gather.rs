@@ -14,13 +14,12 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Context;
+use super::followed::{read_targets, reads, scopes, served_kinds};
 use super::memory::{Circumstances, Drafted, Memory, Previewed, Slow};
 use super::progress::{change, explained, only_rollouts, standing};
 use super::triggers::Causes;
-use super::watches::{NotListed, Scope, crd_subject};
-use crate::api::{
-    Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigSpec, VirtPlatformConfigStatus,
-};
+use super::watches::{NotListed, crd_subject};
+use crate::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
 use crate::clock::now;
 use crate::cluster::{ClusterError, Served, Subject};
 use crate::engine::{self, CONCURRENCY, Drafting, Engine, EngineError, Task, version};
@@ -30,7 +29,7 @@ use crate::plan::item::PlanItem;
 use crate::plan::observed::{Wanted, World};
 use crate::plan::overrides::Choices;
 use crate::plan::{Basis, Plan, check, compose, prune};
-use crate::registry::{self, Profiles, Watched};
+use crate::registry::{self, Profiles};
 use crate::rollout::Change;
 
 /// How long something that may pass by itself keeps a plan from being shown that says so.
@@ -140,11 +139,7 @@ pub(super) async fn world(
         },
         engine: Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen),
     };
-    let needed = planner.prerequisites().into_iter().filter_map(|needed| {
-        let (namespace, name) = needed.object?;
-        Some(Read { kind: needed.kind, namespace, name })
-    });
-    let reads: Vec<_> = planner.reads().into_iter().chain(needed).collect();
+    let reads = reads(planner.as_ref());
     let as_read =
         |known: &Drafted| known.generation == wanted.generation && !reads.iter().any(|read| look.has_changed(read));
     let drafted = match memory.drafted.clone().filter(|known| !look.all && as_read(known)) {
@@ -167,76 +162,6 @@ pub(super) async fn world(
     let unused = wanted.choices.unused(&drafted.drafts);
     let left_out = drafted.left_out.clone();
     Ok(World::Planned(Plan { unused, left_out, ..Plan::new(basis, items) }))
-}
-
-/// Opens the watches that `config` will need, so that a replica which comes to lead has them. What can't be opened now is
-/// opened then.
-pub(super) async fn warm(ctx: &Context, config: &str, spec: &VirtPlatformConfigSpec, items: &[Item]) {
-    let Some(profile) = registry::find(ctx.profiles, config) else { return };
-    let options = spec.options.as_ref().and_then(|options| options.get(profile.about().options_key));
-    // What does not parse is not planned either.
-    let Ok(planner) = profile.configure(options) else { return };
-    let seen = |subject: Subject, version: Option<String>| ctx.triggers.seen(config, subject, version);
-    let engine = Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen);
-    let opened = async {
-        let served = served_kinds(ctx, config, profile, &engine).await?;
-        let targets = read_targets(planner.as_ref()).chain(items.iter().map(|item| item.target_ref.clone()));
-        Ok::<_, GatherError>(ctx.watches.follow(config, &scopes(ctx, profile, &served, targets)).await?)
-    };
-    if let Err(error) = opened.await {
-        tracing::debug!(config, %error, "watches can't be opened yet");
-    }
-}
-
-/// The profile's kinds that are served. What is not served may come: its CRD is followed.
-async fn served_kinds(
-    ctx: &Context,
-    config: &str,
-    profile: &dyn Profile,
-    engine: &Engine<'_>,
-) -> Result<BTreeMap<Kind, Served>, GatherError> {
-    let mut kinds: Vec<_> = profile.kinds().iter().map(|declared| declared.kind).collect();
-    kinds.push(ctx.rollouts.watched());
-    for kind in &kinds {
-        let name = kind.crd_name();
-        ctx.triggers.seen(config, crd_subject(&name), ctx.watches.crd_version(&name));
-    }
-    Ok(engine.served(kinds).await?)
-}
-
-/// The objects that the planner reads.
-fn read_targets(planner: &dyn Planner) -> impl Iterator<Item = TargetRef> {
-    let needed = planner.prerequisites().into_iter().filter_map(|needed| {
-        let (namespace, name) = needed.object?;
-        Some(Read { kind: needed.kind, namespace, name })
-    });
-    let reads: Vec<_> = planner.reads().into_iter().chain(needed).collect();
-    reads.into_iter().map(|Read { kind, namespace, name }| TargetRef {
-        // Which of the versions it is read in makes no difference to who it is.
-        api_version: format!("{}/{}", kind.group, kind.versions.first().unwrap_or(&"")),
-        kind: kind.kind.to_owned(),
-        namespace,
-        name,
-    })
-}
-
-/// What is watched for `targets`: the rest of what the profile declares costs nothing. The pools always are.
-fn scopes(
-    ctx: &Context,
-    profile: &dyn Profile,
-    served: &BTreeMap<Kind, Served>,
-    targets: impl IntoIterator<Item = TargetRef>,
-) -> Vec<Scope> {
-    let targets: Vec<_> = targets.into_iter().collect();
-    let declared = registry::watched(profile).into_iter().filter_map(|Watched { kind, namespace, name }| {
-        // CRDs are followed by a watch of their own.
-        let served = served.get(&kind).filter(|_| kind.group != "apiextensions.k8s.io")?;
-        Some(Scope { served: served.clone(), namespace, name })
-    });
-    let needed = declared.filter(|scope| targets.iter().any(|target| scope.covers(target)));
-    let pools = ctx.rollouts.watched();
-    let pools = served.get(&pools).map(|served| Scope { served: served.clone(), namespace: None, name: None });
-    needed.chain(pools).collect()
 }
 
 /// The kind as it is served, if it is.

@@ -3,6 +3,7 @@
 mod act;
 mod advertise;
 mod claims;
+mod followed;
 mod gather;
 mod health;
 mod memory;

@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::act::{self, ActError};
+use super::followed;
 use super::gather::{self, GatherError};
 use super::memory::{Memory, Settled, spread};
 use super::triggers::Causes;
@@ -107,7 +108,8 @@ async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
         match config.spec.action {
             Action::Ignore => ctx.stand_aside(&name, &mut memory),
             Action::DryRun | Action::Apply => {
-                gather::warm(ctx, &name, &config.spec, config.status.as_ref().map_or(&[], |status| &status.items)).await
+                followed::warm(ctx, &name, &config.spec, config.status.as_ref().map_or(&[], |status| &status.items))
+                    .await
             }
         }
         return (Next::await_change(), false);

@@ -140,9 +140,9 @@ impl Feature {
     /// The kinds that it writes and needs, and those that it writes where they are served.
     pub(crate) fn kinds(&self) -> (&'static [Kind], &'static [Kind]) {
         match &self.brings {
-            Brings::HyperConverged(_) => (&[crate::HYPER_CONVERGED], &[]),
-            Brings::Kubelet(_) => (&[crate::KUBELET_CONFIG], &[]),
-            Brings::Machines(_) => (&[crate::MACHINE_CONFIG], &[]),
+            Brings::HyperConverged(_) => (&[crate::kinds::HYPER_CONVERGED], &[]),
+            Brings::Kubelet(_) => (&[crate::kinds::KUBELET_CONFIG], &[]),
+            Brings::Machines(_) => (&[crate::kinds::MACHINE_CONFIG], &[]),
             Brings::Objects { needs, may_have, .. } => (*needs, *may_have),
         }
     }

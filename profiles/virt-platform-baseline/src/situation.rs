@@ -6,8 +6,8 @@ use profile_sdk::{DraftError, Inputs, NodeQuestion, Read};
 use serde_json::{Value, json};
 
 use crate::feature::{AskedBy, Feature, Standing};
+use crate::kinds::{HYPER_CONVERGED, HYPER_CONVERGED_NAME, HYPER_CONVERGED_NAMESPACE, SCHEDULER};
 use crate::options::PlatformBaseline;
-use crate::{HYPER_CONVERGED, HYPER_CONVERGED_NAME, HYPER_CONVERGED_NAMESPACE, SCHEDULER};
 
 /// The situation in which the profile drafts.
 pub(crate) struct Situation<'a> {

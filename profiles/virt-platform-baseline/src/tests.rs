@@ -2,11 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use profile_sdk::{Body, Inputs, Surroundings};
+use profile_sdk::{Body, Inputs, Kind, Surroundings};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::feature::{AskedBy, Condition};
+use crate::kinds::{
+    KUBE_DESCHEDULER, MACHINE_CONFIG, NODE_HEALTH_CHECK, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE,
+    UI_PLUGIN,
+};
+use crate::situation::scheduler;
 
 /// A cluster: HyperConverged as it is, whether masters take virtual machines, and what is so of its nodes.
 struct Cluster {

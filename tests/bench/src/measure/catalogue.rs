@@ -46,7 +46,7 @@ pub async fn measure(bench: &mut Bench, table: &mut Table) -> Result<()> {
         bench.restart().await?;
         let mark = bench.stage.plane().audit().mark();
         let began = Instant::now();
-        apply_yaml(&bench.admin, &configuration(Some("Enabled"))?.to_string(), "bench").await?;
+        apply_yaml(&bench.admin, &configuration()?.to_string(), "bench").await?;
         let generation = configs(&bench.admin).get(PROFILE).await?.metadata.generation.unwrap_or_default();
         let seen = observer.wait("ReviewRequired", generation).await?;
         let took = seen.at - began;
@@ -86,11 +86,11 @@ pub async fn measure(bench: &mut Bench, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-fn configuration(choice: Option<&str>) -> Result<Value> {
+fn configuration() -> Result<Value> {
     let profile = registry::known(PROFILE).map_err(anyhow::Error::msg)?;
     let schema = virt_advisor::api::options_schema(profile);
     let features = schema.pointer("/properties/features/properties").and_then(Value::as_object).context("features")?;
-    let features: serde_json::Map<_, _> = features.keys().map(|name| (name.clone(), json!(choice))).collect();
+    let features: serde_json::Map<_, _> = features.keys().map(|name| (name.clone(), json!("Enabled"))).collect();
     let device = json!({"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": "0001"});
     Ok(json!({
         "apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig", "metadata": {"name": PROFILE},
@@ -104,7 +104,7 @@ fn configuration(choice: Option<&str>) -> Result<Value> {
 /// What the profile wants, all of it.
 fn objects() -> Result<Vec<Value>> {
     let profile = registry::known(PROFILE).map_err(anyhow::Error::msg)?;
-    let config = configuration(Some("Enabled"))?;
+    let config = configuration()?;
     let planner = profile.configure(config.pointer("/spec/options/platformBaseline"))?;
     let inputs = planner.reads().into_iter().map(|read| {
         let version = read.kind.versions.last().copied().unwrap_or_default();

@@ -3,8 +3,8 @@
 use profile_sdk::Impact;
 use serde_json::{Value, json};
 
-use crate::CLUSTER_ROLE_BINDING;
 use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, Part};
+use crate::kinds::CLUSTER_ROLE_BINDING;
 
 /// The filters and the pipeline are in the object that `logging` brings: neither is of use without the other.
 pub(crate) static FEATURE: Feature = Feature {

@@ -3,8 +3,8 @@
 use profile_sdk::{DraftError, Impact};
 use serde_json::{Value, json};
 
-use crate::OPERATION_RULE_SET;
 use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
+use crate::kinds::OPERATION_RULE_SET;
 use crate::situation::Situation;
 
 pub(crate) static FEATURE: Feature = Feature {

@@ -1,7 +1,7 @@
 //! Alerts that belong together, as incidents.
 
-use crate::UI_PLUGIN;
 use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity};
+use crate::kinds::UI_PLUGIN;
 
 /// A field of the object that `observability` brings.
 pub(crate) static FEATURE: Feature = Feature {

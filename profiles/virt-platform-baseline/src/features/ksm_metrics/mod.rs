@@ -3,8 +3,8 @@
 use profile_sdk::{Document, Impact};
 use serde_json::json;
 
-use crate::CONFIG_MAP;
 use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, Part};
+use crate::kinds::CONFIG_MAP;
 
 /// In a document that administrators keep: merged by key, and taken out again by key.
 pub(crate) static SETTINGS: Document =

@@ -4,8 +4,8 @@ use profile_sdk::{DraftError, Impact};
 use serde_json::{Value, json};
 
 use crate::feature::{AskedBy, Brings, Feature, Maturity, NamedBy, Part};
+use crate::kinds::{CLUSTER_LOG_FORWARDER, CLUSTER_ROLE_BINDING, LOKI_STACK, SERVICE_ACCOUNT, UI_PLUGIN};
 use crate::situation::Situation;
-use crate::{CLUSTER_LOG_FORWARDER, CLUSTER_ROLE_BINDING, LOKI_STACK, SERVICE_ACCOUNT, UI_PLUGIN};
 
 /// No storage class is right everywhere, and the schema demands one.
 pub(crate) static FEATURE: Feature = Feature {

@@ -3,8 +3,8 @@
 use profile_sdk::Impact;
 use serde_json::json;
 
-use crate::METAL_LB;
 use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
+use crate::kinds::METAL_LB;
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "metalLb",

@@ -4,11 +4,11 @@ use profile_sdk::{DraftError, Impact};
 use serde_json::json;
 
 use crate::feature::{AskedBy, Brings, Feature, Maturity, NamedBy, Part};
-use crate::situation::Situation;
-use crate::{
+use crate::kinds::{
     CLUSTER_ROLE, CLUSTER_ROLE_BINDING, DAEMON_SET, NAMESPACE, PERSES_DASHBOARD, PERSES_DATASOURCE, POD_MONITOR,
     PROMETHEUS_RULE, ROLE, ROLE_BINDING, SECURITY_CONTEXT_CONSTRAINTS, SERVICE_ACCOUNT,
 };
+use crate::situation::Situation;
 
 /// The exporter's image is not ours to choose.
 pub(crate) static FEATURE: Feature = Feature {

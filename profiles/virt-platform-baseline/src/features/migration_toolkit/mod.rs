@@ -3,8 +3,8 @@
 use profile_sdk::Impact;
 use serde_json::json;
 
-use crate::FORKLIFT_CONTROLLER;
 use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
+use crate::kinds::FORKLIFT_CONTROLLER;
 
 /// The switches are texts: the kind knows no others.
 pub(crate) static FEATURE: Feature = Feature {

@@ -3,8 +3,9 @@
 use profile_sdk::Impact;
 use serde_json::json;
 
+use crate::WAVE_AFTER_MACHINES;
 use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
-use crate::{NODE_HEALTH_CHECK, WAVE_AFTER_MACHINES};
+use crate::kinds::NODE_HEALTH_CHECK;
 
 /// Of the two limits for how many may be unhealthy only `minHealthy` is set: the server sets none of them beside it.
 pub(crate) static FEATURE: Feature = Feature {

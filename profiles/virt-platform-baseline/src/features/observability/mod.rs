@@ -4,10 +4,10 @@ use profile_sdk::{DraftError, Impact};
 use serde_json::json;
 
 use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
-use crate::situation::Situation;
-use crate::{
+use crate::kinds::{
     HYPER_CONVERGED_NAMESPACE, KUBE_DESCHEDULER, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN,
 };
+use crate::situation::Situation;
 
 /// Alerts alone are of use where nothing shows dashboards.
 pub(crate) static FEATURE: Feature = Feature {

@@ -3,8 +3,8 @@
 use profile_sdk::Impact;
 use serde_json::{Value, json};
 
-use crate::STORAGE_BASED_REMEDIATION_CONFIG;
 use crate::feature::{AskedBy, Brings, Feature, Maturity, NamedBy, Part};
+use crate::kinds::STORAGE_BASED_REMEDIATION_CONFIG;
 use crate::situation::hyper_converged;
 
 /// It detects, and fences nobody: that is up to `nodeHealthCheck`, which looks at what it reports.

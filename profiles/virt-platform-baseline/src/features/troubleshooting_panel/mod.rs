@@ -1,7 +1,7 @@
 //! What an alert has to do with, in the console.
 
-use crate::UI_PLUGIN;
 use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
+use crate::kinds::UI_PLUGIN;
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "troubleshootingPanel",

@@ -1,0 +1,87 @@
+//! What is watched for a configuration: the objects that its plan is made from and about, and nothing else that its profile declares.
+
+use std::collections::BTreeMap;
+
+use profile_sdk::{Kind, Planner, Profile, Read};
+
+use super::Context;
+use super::gather::GatherError;
+use super::watches::{Scope, crd_subject};
+use crate::api::{Item, TargetRef, VirtPlatformConfigSpec};
+use crate::cluster::{Served, Subject};
+use crate::engine::Engine;
+use crate::registry::{self, Watched};
+
+/// Opens the watches that `config` will need, so that a replica which comes to lead has them. What can't be opened now is
+/// opened then.
+pub(super) async fn warm(ctx: &Context, config: &str, spec: &VirtPlatformConfigSpec, items: &[Item]) {
+    let Some(profile) = registry::find(ctx.profiles, config) else { return };
+    let options = spec.options.as_ref().and_then(|options| options.get(profile.about().options_key));
+    // What does not parse is not planned either.
+    let Ok(planner) = profile.configure(options) else { return };
+    let seen = |subject: Subject, version: Option<String>| ctx.triggers.seen(config, subject, version);
+    let engine = Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen);
+    let opened = async {
+        let served = served_kinds(ctx, config, profile, &engine).await?;
+        let targets = read_targets(planner.as_ref()).chain(items.iter().map(|item| item.target_ref.clone()));
+        Ok::<_, GatherError>(ctx.watches.follow(config, &scopes(ctx, profile, &served, targets)).await?)
+    };
+    if let Err(error) = opened.await {
+        tracing::debug!(config, %error, "watches can't be opened yet");
+    }
+}
+
+/// The profile's kinds that are served. What is not served may come: its CRD is followed.
+pub(super) async fn served_kinds(
+    ctx: &Context,
+    config: &str,
+    profile: &dyn Profile,
+    engine: &Engine<'_>,
+) -> Result<BTreeMap<Kind, Served>, GatherError> {
+    let mut kinds: Vec<_> = profile.kinds().iter().map(|declared| declared.kind).collect();
+    kinds.push(ctx.rollouts.watched());
+    for kind in &kinds {
+        let name = kind.crd_name();
+        ctx.triggers.seen(config, crd_subject(&name), ctx.watches.crd_version(&name));
+    }
+    Ok(engine.served(kinds).await?)
+}
+
+/// The objects that the planner reads, those that must be there among them.
+pub(super) fn reads(planner: &dyn Planner) -> Vec<Read> {
+    let needed = planner.prerequisites().into_iter().filter_map(|needed| {
+        let (namespace, name) = needed.object?;
+        Some(Read { kind: needed.kind, namespace, name })
+    });
+    planner.reads().into_iter().chain(needed).collect()
+}
+
+/// The same, as references.
+pub(super) fn read_targets(planner: &dyn Planner) -> impl Iterator<Item = TargetRef> {
+    reads(planner).into_iter().map(|Read { kind, namespace, name }| TargetRef {
+        // Which of the versions it is read in makes no difference to who it is.
+        api_version: format!("{}/{}", kind.group, kind.versions.first().unwrap_or(&"")),
+        kind: kind.kind.to_owned(),
+        namespace,
+        name,
+    })
+}
+
+/// What is watched for `targets`: the rest of what the profile declares costs nothing. The pools always are.
+pub(super) fn scopes(
+    ctx: &Context,
+    profile: &dyn Profile,
+    served: &BTreeMap<Kind, Served>,
+    targets: impl IntoIterator<Item = TargetRef>,
+) -> Vec<Scope> {
+    let targets: Vec<_> = targets.into_iter().collect();
+    let declared = registry::watched(profile).into_iter().filter_map(|Watched { kind, namespace, name }| {
+        // CRDs are followed by a watch of their own.
+        let served = served.get(&kind).filter(|_| kind.group != "apiextensions.k8s.io")?;
+        Some(Scope { served: served.clone(), namespace, name })
+    });
+    let needed = declared.filter(|scope| targets.iter().any(|target| scope.covers(target)));
+    let pools = ctx.rollouts.watched();
+    let pools = served.get(&pools).map(|served| Scope { served: served.clone(), namespace: None, name: None });
+    needed.chain(pools).collect()
+}
