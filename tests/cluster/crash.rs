@@ -1,9 +1,12 @@
 //! Crashes and restarts: nothing is lost, nothing is done twice, a settled object is not touched.
 
+use controlplane::faults::{Fault, Script, scripted};
+use http::{Method, Request};
+use kube::client::Body;
 use serde_json::json;
 use virt_advisor::api::Phase;
 
-use crate::fixture::{Fixture, Setup, descheduler};
+use crate::fixture::{Fixture, PATIENCE, Setup, VERSION, descheduler};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_writes_nothing_to_settled_objects() {
@@ -27,12 +30,20 @@ async fn a_restart_writes_nothing_to_settled_objects() {
         let before = fixture.config().await;
         let mark = fixture.mark();
         fixture.start_operator();
+        fixture.until_watching().await;
         fixture.rest().await;
         let writes: Vec<_> = fixture.requests(&mark).into_iter().filter(|request| request.is_write()).collect();
         assert!(writes.is_empty(), "{phase:?}: {writes:#?}");
         assert_eq!(before.metadata.resource_version, fixture.config().await.metadata.resource_version, "{phase:?}");
     }
     fixture.finish().await;
+}
+
+/// Whether it changes something, and is no event.
+fn changes(request: &Request<Body>) -> bool {
+    let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+    let other = ["/events.k8s.io/", "/authorization.k8s.io/"].iter().any(|group| path.contains(group));
+    request.method() != Method::GET && !query.contains("dryRun=All") && !other
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -44,28 +55,24 @@ async fn killed_at_every_step_the_end_is_the_same_and_every_item_is_written_once
     let began = fixture.mark();
     fixture.patch(json!({"action": "Apply"})).await;
     let mut kills = 0;
-    // Each life of the operator ends with its next request that changes something.
+    // Each life of the operator ends with its next request that changes a configuration or a target, before it hears the
+    // answer: it does one thing after the other, so nothing else of that kind is under way then.
     loop {
-        let mark = fixture.mark();
-        let until = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
-        let acted = loop {
-            if fixture.requests(&mark).iter().any(|request| request.is_write()) {
-                break true;
-            }
-            if fixture.config().await.status.is_some_and(|status| status.phase == Some(Phase::Completed)) {
-                break false;
-            }
-            assert!(tokio::time::Instant::now() < until, "the execution came to a stop");
-            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-        };
-        if !acted {
-            break;
+        fixture.kill_operator();
+        let script = Script::among(Fault::KillAfter, 0, changes);
+        fixture.start_with(scripted(fixture.client(), script.clone()), VERSION);
+        let killed = tokio::time::timeout(PATIENCE, script.killed());
+        let completed = fixture.wait_for(Phase::Completed);
+        tokio::select! {
+            killed = killed => killed.expect("the execution goes on"),
+            _ = completed => break,
         }
         kills += 1;
-        fixture.kill_operator();
-        fixture.start_operator();
     }
     assert!(kills >= 4, "killed {kills} times");
+    fixture.kill_operator();
+    fixture.start_operator();
+    fixture.until_watching().await;
     let done = fixture.wait_for(Phase::Completed).await;
     assert_eq!(
         fixture.target_writes(&began),

@@ -43,10 +43,14 @@ pub enum Fault {
     Answer(u16, &'static str),
 }
 
+/// Whether a request counts.
+pub type Which = fn(&Request<Body>) -> bool;
+
 /// One fault, at one request of a client.
 pub struct Script {
     fault: Fault,
     at: usize,
+    counted: Which,
     count: AtomicUsize,
     reached: Notify,
 }
@@ -55,10 +59,16 @@ impl Script {
     /// `fault` at the request number `at`, counted from 0.
     #[must_use]
     pub fn new(fault: Fault, at: usize) -> Arc<Self> {
-        Arc::new(Self { fault, at, count: AtomicUsize::new(0), reached: Notify::new() })
+        Self::among(fault, at, |_| true)
     }
 
-    /// How many requests were made.
+    /// `fault` at the request number `at` of those that are `counted`.
+    #[must_use]
+    pub fn among(fault: Fault, at: usize, counted: Which) -> Arc<Self> {
+        Arc::new(Self { fault, at, counted, count: AtomicUsize::new(0), reached: Notify::new() })
+    }
+
+    /// How many of the requests that are counted were made.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
@@ -86,7 +96,10 @@ pub fn ruled(client: Client, rule: Rule) -> Client {
 /// `client`, until it meets the fault of `script`.
 #[must_use]
 pub fn scripted(client: Client, script: Arc<Script>) -> Client {
-    let plan = Arc::new(move |_: &Request<Body>| {
+    let plan = Arc::new(move |request: &Request<Body>| {
+        if !(script.counted)(request) {
+            return Plan::Pass;
+        }
         let number = script.count.fetch_add(1, Ordering::SeqCst);
         if number != script.at {
             return Plan::Pass;
