@@ -21,7 +21,7 @@ use crate::api::{
     self, Action, Operation, Phase, Severity, Summary, VirtPlatformConfig, VirtPlatformConfigStatus as Status,
 };
 use crate::clock::now;
-use crate::cluster::{ClusterError, Note};
+use crate::cluster::{ClusterError, Note, StoredStatus};
 use crate::plan::conditions::Verdict;
 use crate::plan::decide::decide;
 use crate::plan::decision::{Decision, LookAgain};
@@ -159,7 +159,7 @@ async fn tell_unread(ctx: &Context, config: &VirtPlatformConfig, reason: &str, p
     }
     let write = ctx.cluster.write_status(config, &status);
     match tokio::time::timeout(BUDGET, write).await {
-        Ok(Ok(_)) => memory.replaced_version = config.resource_version(),
+        Ok(Ok(written)) => memory.replaced_version = replaced(config, &written),
         Ok(Err(error)) => tracing::debug!(config = config.name_any(), %error, "the status could not be written either"),
         Err(_) => tracing::debug!(config = config.name_any(), "the status could not be written either"),
     }
@@ -277,15 +277,13 @@ async fn report(
         memory.settled = Some(settled);
         return Ok(());
     }
-    let version = config.resource_version().unwrap_or_default();
     let mut whole = new.clone();
     whole.conditions.extend(conditions::of_others(config.status.as_ref()));
     let written = ctx.cluster.write_status(config, &whole).await;
     // It may be stored all the same, and then its events are missing.
     memory.recorded &= written.is_ok();
     let mut written = written.map_err(LookError::Status)?;
-    // A write that changed nothing makes no event to wait for.
-    memory.replaced_version = Some(version).filter(|version| *version != written.version);
+    memory.replaced_version = replaced(config, &written);
     conditions::retain_ours(&mut written.status.conditions);
     if written.status != new && !std::mem::replace(&mut memory.told_of_crd, true) {
         tracing::warn!(
@@ -303,6 +301,11 @@ async fn report(
     settled.status = written.status;
     memory.settled = Some(settled);
     Ok(())
+}
+
+/// The version of `config` that this write replaced. One that changed nothing makes no event to wait for.
+fn replaced(config: &VirtPlatformConfig, written: &StoredStatus) -> Option<String> {
+    config.resource_version().filter(|version| *version != written.version)
 }
 
 /// Counts what the step from `old` to `new` was.

@@ -149,7 +149,9 @@ impl Watches {
                         watches.insert(key(scope), open);
                     }
                 }
-                waiting.extend(watches.get(&key(scope)).map(|open| open.listing.clone()));
+                // What was waited for once tells when it has listed after all.
+                let awaited = watches.get(&key(scope)).filter(|open| !open.given_up.load(Ordering::SeqCst));
+                waiting.extend(awaited.map(|open| open.listing.clone()));
             }
         }
         let told = |listing: &Listing| *listing != Listing::Awaited;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::{Request, Uri};
+use http::{Method, Request, Uri};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
@@ -72,6 +72,38 @@ async fn c7_a_streamed_list_without_an_end_is_replaced_by_pages() {
     stage.edit("x", json!({"spec": {"size": 2}})).await;
     stage.wait_for(NAME, "drift", Phase::Drifted).await;
     stage.widgets().delete("x", &DeleteParams::default()).await.unwrap();
+    stage.wait(NAME, "a deletion", |status| status.items[0].operation == Operation::Create).await;
+    stage.finish(running).await;
+}
+
+/// A client whose lists and watches of Widgets begin as soon as `gate` is open.
+fn held(client: Client, gate: tokio::sync::watch::Receiver<bool>) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, mut gate) = (client.clone(), gate.clone());
+        async move {
+            if request.method() == Method::GET && request.uri().path().ends_with("/widgets") {
+                gate.wait_for(|open| *open).await?;
+            }
+            Ok::<_, BoxError>(client.send(request).await?)
+        }
+    });
+    Client::new(service, namespace)
+}
+
+/// Planning waits only so long for a first list. What has gone by the time it comes is in no event, and missed all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_goes_before_a_first_list_that_comes_late_is_missed() {
+    let stage = Stage::set().await;
+    let (open, gate) = tokio::sync::watch::channel(false);
+    let running = Stage::run(held(stage.client(), gate));
+    stage.configure(NAME, "Apply", &[item("x", 0, json!({"size": 1}))]).await;
+    let applied = stage.wait_for(NAME, "applied without a watch", Phase::Completed).await;
+    stage.rest().await;
+    stage.widgets().delete("x", &DeleteParams::default()).await.unwrap();
+    stage.rest().await;
+    assert_eq!(stage.status(NAME).await, applied, "the end was seen without a watch: this test shows nothing");
+    open.send_replace(true);
     stage.wait(NAME, "a deletion", |status| status.items[0].operation == Operation::Create).await;
     stage.finish(running).await;
 }
