@@ -406,7 +406,9 @@ impl Look<'_> {
         if matches!(known.draft.body, Body::Remove(_)) {
             let under_way = item.filter(|item| item.state == ItemState::InProgress);
             if let Some(item) = under_way.filter(|_| self.ctx.rollouts.concern(&known.item.target)) {
-                let object = json!({"metadata": {"name": known.item.target.name}, "pools": item.pools});
+                let TargetRef { api_version, kind, name, .. } = &known.item.target;
+                let object =
+                    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "pools": item.pools});
                 known.item.rollout = standing(self.ctx, &object, Change::Removed).await?;
                 known.followed = Some(object);
             }

@@ -99,8 +99,11 @@ pub(super) async fn standing(ctx: &Context, object: &Value, change: Change) -> R
                 }
                 None => None,
             };
-            let read = read.ok_or_else(|| GatherError::Rendered { object: describe() })?;
-            ctx.rollouts.learn(object, &name, &read);
+            // That what was removed is gone is what is asked for.
+            if read.is_none() && change != Change::Removed {
+                return Err(GatherError::Rendered { object: describe() });
+            }
+            ctx.rollouts.learn(object, &name, read.as_ref());
         }
     }
 }

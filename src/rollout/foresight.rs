@@ -14,7 +14,8 @@ use super::{Outlook, Planned};
 use crate::plan::digest;
 use crate::plan::item::Effect;
 
-const ROLE: &str = "machineconfiguration.openshift.io/role";
+/// The label that says for which machines a MachineConfig is.
+pub(super) const ROLE: &str = "machineconfiguration.openshift.io/role";
 
 /// What was read for plans. Only what pools point to now is kept.
 #[derive(Default)]
@@ -94,12 +95,15 @@ fn reaches_nobody(pools: &BTreeMap<String, Pool>, object: &Value) -> Option<Stri
         ));
     }
     let names: Vec<_> = selecting.iter().map(|pool| pool.name.as_str()).collect();
-    selecting.iter().all(|pool| pool.machines == 0).then(|| {
-        format!(
-            "MachineConfigPool {} has no machines, so the setting would reach none: aim at master where masters run the workloads",
-            names.join(", ")
-        )
-    })
+    selecting.iter().all(|pool| pool.machines == 0).then(|| reaches_no_machine(&names))
+}
+
+/// Why an object for these pools would be of no use.
+pub(super) fn reaches_no_machine(pools: &[&str]) -> String {
+    format!(
+        "MachineConfigPool {} has no machines, so the setting would reach none: aim at master where masters run the workloads",
+        pools.join(", ")
+    )
 }
 
 /// A planned change, as one pool sees it: an object that it selects now, afterwards, or both.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::foresight::state_of;
+use super::foresight::{ROLE, reaches_no_machine, state_of};
 use super::pool::Pool;
 use super::{KUBELET_CONFIG, Outlook, Planned};
 use crate::api::TargetRef;
@@ -14,6 +14,8 @@ use crate::plan::item::Effect;
 /// The annotation with the number of a KubeletConfig among those of its pools.
 const SUFFIX: &str = "machineconfiguration.openshift.io/mc-name-suffix";
 const SELECTOR: &str = "/spec/machineConfigPoolSelector";
+/// In the name of what the controllers make of a KubeletConfig: the role is before it, the number after it.
+const GENERATED: &str = "-generated-kubelet";
 
 /// Fields that the controllers refuse after the API server has taken them; a refused one blocks its pools without a sign.
 const REFUSED: [&str; 7] = [
@@ -35,51 +37,123 @@ pub(super) fn selects(object: &Value, pool: &Pool) -> bool {
     is(&TargetRef::of(object)) && pool.is_selected_by(object, SELECTOR)
 }
 
+/// The pools that render what the controllers make of `object`, each with the name of the pool that it is made for. That is the pool
+/// itself if `object` selects it; else one whose role it takes in, as pools of one's own take in what workers get.
+pub(super) fn reached<'a>(pools: &'a BTreeMap<String, Pool>, object: &Value) -> Vec<(&'a Pool, &'a str)> {
+    let selected: Vec<_> = pools.values().filter(|pool| pool.is_selected_by(object, SELECTOR)).collect();
+    let last_made_for = |pool: &Pool| {
+        let takes_in = |made_for: &&&Pool| pool.selects(&[(ROLE.to_owned(), made_for.name.clone())].into());
+        selected.iter().filter(takes_in).map(|made_for| made_for.name.as_str()).max_by_key(|role| place(role, ""))
+    };
+    pools.values().filter_map(|pool| Some((pool, last_made_for(pool)?))).collect()
+}
+
+/// The order in which what is made of KubeletConfigs is merged: for workers first, then by name. Each brings the whole file, so the last
+/// one is the only one that counts.
+fn place<'a>(role: &str, name: &'a str) -> (bool, String, &'a str) {
+    (role != "worker", role.to_owned(), name)
+}
+
+/// What `pool` renders of another KubeletConfig than `object`, and whether that one counts. Of a new object the name that is made of it
+/// is not known: it is the last one of its role.
+fn other<'a>(pool: &'a Pool, made_for: &str, object: Option<&Value>) -> Option<(&'a str, bool)> {
+    let own = object.map(|object| generated(object, made_for));
+    let last = pool.sources.iter().filter_map(|source| {
+        let role = role_of(source).filter(|_| Some(source) != own.as_ref())?;
+        let is_later = match &own {
+            Some(own) => place(role, source) > place(made_for, own),
+            None => role != made_for && place(role, "") > place(made_for, ""),
+        };
+        Some((source.as_str(), is_later))
+    });
+    last.max_by_key(|(source, is_later)| (*is_later, source.to_owned()))
+}
+
+/// For which role `source` is made, if it is made of a KubeletConfig.
+fn role_of(source: &str) -> Option<&str> {
+    let (role, _) = source.strip_prefix("99-")?.split_once(GENERATED)?;
+    Some(role)
+}
+
+/// Whether `source` is made of a KubeletConfig.
+pub(super) fn is_generated(source: &str) -> bool {
+    role_of(source).is_some()
+}
+
+/// Whether what is made of `object` counts on `pool`, and no other KubeletConfig does.
+pub(super) fn counts(object: &Value, pool: &Pool, made_for: &str) -> bool {
+    !other(pool, made_for, Some(object)).is_some_and(|(_, is_later)| is_later)
+}
+
 pub(super) fn outlook(pools: &BTreeMap<String, Pool>, planned: Planned<'_>) -> Outlook {
     let spec = |object: Option<&Value>| object.and_then(|object| object.get("spec").cloned());
     let mut effect = Effect::default();
-    if let Some(result) = planned.result.filter(|_| !planned.takes_back) {
-        if let Some(field) = refused(result) {
-            return Outlook::Known(Err(format!(
-                "the machine-config controllers refuse {field}, although the API server takes it, and would stop rendering \
-                 for its pools"
-            )));
-        }
-        if !pools.values().any(|pool| selects(result, pool)) {
-            return Outlook::Known(Err(
-                "its machineConfigPoolSelector selects no MachineConfigPool: correct it, or label the pool".to_owned(),
-            ));
-        }
+    if let Some(result) = planned.result.filter(|_| !planned.takes_back)
+        && let Some(problem) = problem(pools, planned.live, result)
+    {
+        return Outlook::Known(Err(problem));
     }
     if spec(planned.live) == spec(planned.result) {
         return Outlook::Known(Ok(effect));
     }
-    // A pool that is selected no more loses the configuration, and reboots too.
-    let concerned =
-        |pool: &&Pool| [planned.live, planned.result].into_iter().flatten().any(|object| selects(object, pool));
-    for pool in pools.values().filter(concerned) {
-        effect.pools.insert(pool.name.clone(), pool.machines);
-        effect
-            .notes
-            .push(format!("The kubelet of each machine of pool {} restarts with another configuration.", pool.name));
-        if planned.live.is_none()
-            && let Some(other) = other_config(pool)
-        {
-            effect.notes.push(format!(
-                "Pool {} has a KubeletConfig already (rendered as {other}): only one of them counts, and the settings of \
-                 the other are lost.",
-                pool.name
-            ));
+    // A pool that is reached no more loses the configuration, and reboots too.
+    let concerned: BTreeMap<_, _> = [planned.live, planned.result]
+        .into_iter()
+        .flatten()
+        .flat_map(|object| reached(pools, object))
+        .map(|(pool, made_for)| (&pool.name, (pool, made_for)))
+        .collect();
+    for (pool, made_for) in concerned.into_values() {
+        let name = &pool.name;
+        match other(pool, made_for, planned.live) {
+            Some((other, true)) => {
+                effect.notes.push(format!(
+                    "Pool {name} has a KubeletConfig of its own (rendered as {other}), which overrides this one: its machines keep \
+                     what they have."
+                ));
+                continue;
+            }
+            Some((other, false)) if role_of(other) == Some(made_for) => effect.notes.push(format!(
+                "Pool {name} has another KubeletConfig (rendered as {other}), which this one overrides: only one of them counts."
+            )),
+            Some(_) | None => {}
         }
+        effect.pools.insert(name.clone(), pool.machines);
+        effect.notes.push(format!("The kubelet of each machine of pool {name} restarts with another configuration."));
         effect.notes.extend(state_of(pool));
     }
     Outlook::Known(Ok(effect))
 }
 
-/// The MachineConfig that another KubeletConfig was rendered to.
-fn other_config(pool: &Pool) -> Option<&String> {
-    let prefix = format!("99-{}-generated-kubelet", pool.name);
-    pool.sources.iter().find(|source| source.starts_with(&prefix))
+/// Why `result` must not be written, or would be of no use.
+fn problem(pools: &BTreeMap<String, Pool>, live: Option<&Value>, result: &Value) -> Option<String> {
+    if let Some(field) = refused(result) {
+        return Some(format!(
+            "the machine-config controllers refuse {field}, although the API server takes it, and would stop rendering \
+             for its pools"
+        ));
+    }
+    let reached = reached(pools, result);
+    if reached.is_empty() {
+        return Some(
+            "its machineConfigPoolSelector selects no MachineConfigPool: correct it, or label the pool".to_owned(),
+        );
+    }
+    if reached.iter().all(|(pool, _)| pool.machines == 0) {
+        let names: Vec<_> = reached.iter().map(|(pool, _)| pool.name.as_str()).collect();
+        return Some(reaches_no_machine(&names));
+    }
+    // Two of them for one role: settings of one are lost, whichever counts.
+    reached.iter().filter(|(pool, made_for)| pool.name == *made_for).find_map(|(pool, made_for)| {
+        let (other, is_later) = other(pool, made_for, live)?;
+        let same_role = role_of(other) == Some(made_for);
+        (same_role && (live.is_none() || is_later)).then(|| {
+            format!(
+                "MachineConfigPool {made_for} has a KubeletConfig already (rendered as {other}), and only one counts: put what this one \
+                 sets into that one and set this item aside, or delete that one"
+            )
+        })
+    })
 }
 
 /// What is kept of a KubeletConfig whose rollout is followed.
@@ -102,8 +176,8 @@ pub(super) fn followed(object: &Value) -> Value {
 pub(super) fn generated(object: &Value, pool: &str) -> String {
     let suffix = object.pointer("/metadata/annotations").and_then(|all| all.get(SUFFIX)).and_then(Value::as_str);
     match suffix {
-        None | Some("") => format!("99-{pool}-generated-kubelet"),
-        Some(number) => format!("99-{pool}-generated-kubelet-{number}"),
+        None | Some("") => format!("99-{pool}{GENERATED}"),
+        Some(number) => format!("99-{pool}{GENERATED}-{number}"),
     }
 }
 
@@ -165,7 +239,11 @@ mod tests {
         let pool = |name: &str| {
             Pool::read(&json!({
                 "metadata": {"name": name, "labels": {"pool": name}},
-                "spec": {"configuration": {"name": "r", "source": sources}}, "status": {"machineCount": 3},
+                "spec": {
+                    "configuration": {"name": "r", "source": sources},
+                    "machineConfigSelector": {"matchLabels": {ROLE: name}},
+                },
+                "status": {"machineCount": 3},
             }))
         };
         [("worker".to_owned(), pool("worker")), ("master".to_owned(), pool("master"))].into()
@@ -209,9 +287,71 @@ mod tests {
         assert!(outlook_of(&[], None, Some(&nobody)).unwrap_err().contains("selects no MachineConfigPool"));
     }
 
+    /// Case M8: a pool of one's own takes in what is made for workers, and reboots with it.
     #[test]
-    fn a_second_one_for_a_pool_is_told() {
-        let effect = outlook_of(&["99-worker-generated-kubelet"], None, Some(&config(json!({})))).unwrap();
-        assert!(effect.notes.iter().any(|note| note.contains("has a KubeletConfig already")), "{effect:?}");
+    fn m8_pools_that_take_in_what_workers_get_reboot_too() {
+        let role = |names: &[&str]| json!({"matchExpressions": [{"key": ROLE, "operator": "In", "values": names}]});
+        let pools_with = |machines: i64, sources: &[&str]| -> BTreeMap<String, Pool> {
+            let sources: Vec<_> = sources.iter().map(|name| json!({"name": name})).collect();
+            let mut fast = json!({
+                "metadata": {"name": "fast"}, "spec": {"machineConfigSelector": role(&["worker", "fast"])},
+                "status": {"machineCount": 2},
+            });
+            fast["spec"]["configuration"] = json!({"name": "r", "source": sources});
+            let worker = json!({
+                "metadata": {"name": "worker", "labels": {"pool": "worker"}},
+                "spec": {"machineConfigSelector": role(&["worker"])}, "status": {"machineCount": machines},
+            });
+            [fast, worker].iter().map(Pool::read).map(|pool| (pool.name.clone(), pool)).collect()
+        };
+        let wanted = config(json!({"maxPods": 300}));
+        let outlook_of = |pools: &BTreeMap<String, Pool>| match outlook(
+            pools,
+            Planned { live: None, result: Some(&wanted), takes_back: false },
+        ) {
+            Outlook::Known(known) => known.unwrap(),
+            Outlook::Unread(names) => panic!("{names:?}"),
+        };
+        assert_eq!(outlook_of(&pools_with(3, &[])).pools, [("fast".to_owned(), 2), ("worker".to_owned(), 3)].into());
+        // All machines of workers may be in pools of their own.
+        assert_eq!(outlook_of(&pools_with(0, &[])).machines(), 2);
+        let overridden = outlook_of(&pools_with(3, &["99-fast-generated-kubelet"]));
+        assert_eq!(overridden.pools, [("worker".to_owned(), 3)].into());
+        assert!(
+            overridden.notes[0].contains("a KubeletConfig of its own (rendered as 99-fast-generated-kubelet)"),
+            "{overridden:?}"
+        );
+    }
+
+    /// Case M9.
+    #[test]
+    fn m9_what_would_reach_no_machine_is_no_plan() {
+        let mut empty = pools(&[]);
+        let none = json!({"metadata": {"name": "worker", "labels": {"pool": "worker"}}, "spec": {"machineConfigSelector": {}}});
+        empty.insert("worker".to_owned(), Pool::read(&none));
+        let wanted = config(json!({}));
+        let planned = |takes_back| Planned { live: None, result: Some(&wanted), takes_back };
+        let Outlook::Known(Err(problem)) = outlook(&empty, planned(false)) else { panic!("a plan") };
+        assert!(problem.contains("has no machines"), "{problem}");
+        assert!(matches!(outlook(&empty, planned(true)), Outlook::Known(Ok(_))));
+    }
+
+    /// Case M11: of two for one pool the settings of one are lost.
+    #[test]
+    fn m11_a_second_one_for_a_pool_is_no_plan() {
+        let refused = outlook_of(&["99-worker-generated-kubelet"], None, Some(&config(json!({})))).unwrap_err();
+        assert!(refused.contains("has a KubeletConfig already (rendered as 99-worker-generated-kubelet)"), "{refused}");
+        let with_number = |number: &str| {
+            let mut object = config(json!({"maxPods": 300}));
+            object["metadata"]["annotations"] = json!({SUFFIX: number});
+            object
+        };
+        let both = ["99-worker-generated-kubelet", "99-worker-generated-kubelet-1"];
+        let other = config(json!({"maxPods": 400}));
+        let earlier = outlook_of(&both, Some(&with_number("")), Some(&other)).unwrap_err();
+        assert!(earlier.contains("rendered as 99-worker-generated-kubelet-1"), "{earlier}");
+        let later = outlook_of(&both, Some(&with_number("1")), Some(&other)).unwrap();
+        assert!(later.notes[0].contains("which this one overrides"), "{later:?}");
+        assert!(outlook_of(&both[..1], Some(&with_number("")), Some(&other)).unwrap().notes.len() == 1);
     }
 }

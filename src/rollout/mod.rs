@@ -124,8 +124,8 @@ pub trait Rollouts: Send + Sync {
     /// How far `object`, as it is now, is.
     fn standing(&self, object: &Value, change: Change) -> Standing;
 
-    /// Learns what `read`, one of the objects that [`Standing::Unread`] named, says of `object`.
-    fn learn(&self, object: &Value, name: &str, read: &Value);
+    /// Learns what `read`, one of the objects that [`Standing::Unread`] named, says of `object`; `None` if it is gone.
+    fn learn(&self, object: &Value, name: &str, read: Option<&Value>);
 
     /// Where to look if `object` has come no further for a while; nowhere if that is no question.
     fn questions(&self, object: &Value) -> Vec<Question>;

@@ -35,6 +35,9 @@ struct State {
     sources: BTreeMap<(String, String), Parts>,
     /// The MachineConfigs that were made of KubeletConfigs, by name and the generation of those.
     generated: BTreeMap<(String, i64), Value>,
+    /// Whether what was made of KubeletConfigs existed after one was removed, by the rendered configuration that lists it and the names
+    /// of both.
+    exists: BTreeMap<(String, (String, String)), bool>,
     /// What was read for plans.
     studies: Studies,
 }
@@ -55,7 +58,7 @@ impl Rollouts for MachineConfigPools {
     }
 
     fn concern(&self, target: &TargetRef) -> bool {
-        target.kind == MACHINE_CONFIG.kind && target.api_version.starts_with(MACHINE_CONFIG.group)
+        is_machine_config(target) || kubelet::is(target)
     }
 
     fn follow(&self, object: &Value) -> Option<Value> {
@@ -64,7 +67,7 @@ impl Rollouts for MachineConfigPools {
             return Some(kubelet::followed(object));
         }
         let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
-        self.concern(&target).then(|| {
+        is_machine_config(&target).then(|| {
             json!({
                 "metadata": {"name": part("/metadata/name"), "labels": part("/metadata/labels")},
                 "spec": part("/spec"),
@@ -87,7 +90,7 @@ impl Rollouts for MachineConfigPools {
     }
 
     fn foresee(&self, target: &TargetRef) -> bool {
-        self.concern(target) || kubelet::is(target)
+        self.concern(target)
     }
 
     fn outlook(&self, planned: Planned<'_>) -> Outlook {
@@ -113,7 +116,7 @@ impl Rollouts for MachineConfigPools {
             return waiting("no MachineConfigPool selects it".to_owned(), false);
         }
         if kubelet::is(&TargetRef::of(object)) {
-            return state.of_kubelet(object, &selecting, change);
+            return state.of_kubelet(object, change);
         }
         let content = content(object);
         // The list of sources is read first: only a pool that names the object is worth reading the content for.
@@ -133,13 +136,20 @@ impl Rollouts for MachineConfigPools {
         done(&selecting)
     }
 
-    fn learn(&self, object: &Value, name: &str, read: &Value) {
+    fn learn(&self, object: &Value, name: &str, read: Option<&Value>) {
         let mut state = self.state();
         // Only what pools point to now is worth remembering.
         let wanted: BTreeSet<_> = state.pools.values().map(|pool| pool.wanted.clone()).collect();
         state.held.retain(|(rendered, _), _| wanted.contains(rendered));
         state.rendered.retain(|rendered, _| wanted.contains(rendered));
         state.sources.retain(|(rendered, _), _| wanted.contains(rendered));
+        state.exists.retain(|(rendered, _), _| wanted.contains(rendered));
+        let Some(read) = read.filter(|_| object.get("pools").is_none()) else {
+            let found = state.concerned(object).into_iter().map(|pool| (pool.wanted.clone(), of_removed(object, name)));
+            let found: Vec<_> = found.map(|key| (key, read.is_some())).collect();
+            state.exists.extend(found);
+            return;
+        };
         if kubelet::is(&TargetRef::of(object))
             && state.pools.keys().any(|pool| kubelet::generated(object, pool) == name)
         {
@@ -242,10 +252,24 @@ impl State {
         }
     }
 
-    /// How far pools are without `object`: first none of them may list it any more.
+    /// How far pools are without `object`: first none of them may list it any more, nor what was made of it. Of that the name is not
+    /// known any more: it is listed and does not exist.
     fn without(&self, object: &Value) -> Standing {
-        for pool in self.concerned(object) {
-            if pool.sources.contains(name(object)) {
+        let pools = self.concerned(object);
+        let is_kubelet = kubelet::is(&TargetRef::of(object));
+        let made = |pool: &Pool| -> Vec<String> {
+            pool.sources.iter().filter(|source| is_kubelet && kubelet::is_generated(source)).cloned().collect()
+        };
+        let exists = |pool: &Pool, source: &str| self.exists.get(&(pool.wanted.clone(), of_removed(object, source)));
+        let unread =
+            |pool: &&Pool| made(pool).into_iter().filter(|source| exists(pool, source).is_none()).collect::<Vec<_>>();
+        let unread: BTreeSet<_> = pools.iter().flat_map(unread).collect();
+        if !unread.is_empty() {
+            return Standing::Unread(unread.into_iter().collect());
+        }
+        for pool in pools {
+            let is_gone = |source: &String| exists(pool, source) == Some(&false);
+            if pool.sources.contains(name(object)) || made(pool).iter().any(is_gone) {
                 return waiting(format!("MachineConfigPool {} has not rendered without it yet", pool.name), false);
             }
             if let Some((text, paused)) = unfinished(pool, true) {
@@ -256,7 +280,7 @@ impl State {
     }
 
     /// How far the pools `selecting` are with a KubeletConfig: what they render is the MachineConfig that is made of it.
-    fn of_kubelet(&self, object: &Value, selecting: &[&Pool], change: Change) -> Standing {
+    fn of_kubelet(&self, object: &Value, change: Change) -> Standing {
         match kubelet::verdict(object) {
             Verdict::Unseen => {
                 return waiting("the machine-config controllers have not looked at it yet".to_owned(), false);
@@ -268,8 +292,12 @@ impl State {
             }
             Verdict::Accepted => {}
         }
-        for pool in selecting {
-            let name = kubelet::generated(object, &pool.name);
+        let reached: Vec<_> = kubelet::reached(&self.pools, object)
+            .into_iter()
+            .filter(|(pool, made_for)| kubelet::counts(object, pool, made_for))
+            .collect();
+        for (pool, made_for) in &reached {
+            let name = kubelet::generated(object, made_for);
             let held = match self.generated.get(&generation_of(object, &name)) {
                 _ if !pool.sources.contains(&name) => false,
                 None => return Standing::Unread(vec![name]),
@@ -285,16 +313,28 @@ impl State {
                 return waiting(text, paused);
             }
         }
-        done(selecting)
+        match reached.is_empty() {
+            true => waiting("another KubeletConfig of its pools overrides it".to_owned(), false),
+            false => done(&reached.into_iter().map(|(pool, _)| pool).collect::<Vec<_>>()),
+        }
     }
 
     fn selecting(&self, object: &Value) -> Vec<&Pool> {
         if kubelet::is(&TargetRef::of(object)) {
-            return self.pools.values().filter(|pool| kubelet::selects(object, pool)).collect();
+            return kubelet::reached(&self.pools, object).into_iter().map(|(pool, _)| pool).collect();
         }
         let labels = labels(object);
         self.pools.values().filter(|pool| pool.selects(&labels)).collect()
     }
+}
+
+/// A source of that name, as far as the removal of `object` is concerned.
+fn of_removed(object: &Value, source: &str) -> (String, String) {
+    (name(object).to_owned(), source.to_owned())
+}
+
+fn is_machine_config(target: &TargetRef) -> bool {
+    target.kind == MACHINE_CONFIG.kind && target.api_version.starts_with(MACHINE_CONFIG.group)
 }
 
 /// What `pool` still waits for, and whether that is because it is paused; `None` if it is done.

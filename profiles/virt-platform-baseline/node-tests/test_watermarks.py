@@ -186,9 +186,13 @@ class Watermarks(RootTest):
                 self.write(CONFIG, text)
                 self.assert_threshold(100 * MIB)
 
-    def test_the_first_configuration_and_the_last_drop_in_count(self):
+    def test_the_pull_secret_is_no_configuration(self):
         self.config("2Gi")
-        self.write("var/lib/kubelet/config.json", '{"evictionHard": {"memory.available": "200Mi"}}')
+        self.write("var/lib/kubelet/config.json", '{"auths": {"example.com": {"auth": "c2VjcmV0"}}}')
+        self.assert_threshold(2 * GIB)
+
+    def test_the_last_drop_in_counts(self):
+        self.config("200Mi")
         self.assert_threshold(200 * MIB)
         self.write("etc/openshift/kubelet.conf.d/10-a.conf", "evictionHard:\n  memory.available: 300Mi\n")
         self.write("etc/openshift/kubelet.conf.d/20-b.conf", "evictionHard:\n  memory.available: 400Mi\n")

@@ -44,8 +44,8 @@ fn with(mut pool: Value, changes: &[(&str, Value)]) -> Value {
 fn pools(pool: &Value) -> MachineConfigPools {
     let pools = MachineConfigPools::default();
     pools.saw_all(std::slice::from_ref(pool));
-    pools.learn(&psi(&["psi=1"]), OLD, &rendered(&["a"]));
-    pools.learn(&psi(&["psi=1"]), NEW, &rendered(&["a", "psi=1"]));
+    pools.learn(&psi(&["psi=1"]), OLD, Some(&rendered(&["a"])));
+    pools.learn(&psi(&["psi=1"]), NEW, Some(&rendered(&["a", "psi=1"])));
     pools
 }
 
@@ -172,11 +172,11 @@ fn after_an_edit_what_holds_the_content_may_be_the_old_rendering() {
     pools.saw_all(&[pool]);
     let Standing::Unread(names) = pools.standing(&object, Change::Edited) else { panic!("nothing was read") };
     assert_eq!(names, ["base", NEW], "the rendering, and what else it is made of");
-    pools.learn(&object, "base", &rendered(&["a"]));
-    pools.learn(&object, NEW, &rendered(&["a", "psi=1", "debug"]));
+    pools.learn(&object, "base", Some(&rendered(&["a"])));
+    pools.learn(&object, NEW, Some(&rendered(&["a", "psi=1", "debug"])));
     let left = pools.standing(&object, Change::Edited);
     assert!(matches!(left, Standing::Known(Rollout::Waiting { .. })), "debug is left from before: {left:?}");
-    pools.learn(&object, NEW, &rendered(&["a", "psi=1"]));
+    pools.learn(&object, NEW, Some(&rendered(&["a", "psi=1"])));
     assert!(matches!(pools.standing(&object, Change::Edited), Standing::Known(Rollout::Done(_))));
 }
 
@@ -214,6 +214,10 @@ fn an_edited_kubelet_config_is_done_when_what_is_made_of_it_is_rendered_and_noth
         finished(),
         &[
             ("/metadata/labels", json!({"pool": "worker"})),
+            (
+                "/spec/machineConfigSelector",
+                json!({"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}}),
+            ),
             ("/spec/configuration/source", json!([{"name": "base"}, {"name": MADE}])),
         ],
     );
@@ -234,7 +238,7 @@ fn an_edited_kubelet_config_is_done_when_what_is_made_of_it_is_rendered_and_noth
         let found = loop {
             match pools.standing(&object, Change::Edited) {
                 Standing::Known(rollout) => break rollout,
-                Standing::Unread(names) => names.iter().for_each(|name| pools.learn(&object, name, &read(name))),
+                Standing::Unread(names) => names.iter().for_each(|name| pools.learn(&object, name, Some(&read(name)))),
             }
         };
         assert_eq!(matches!(found, Rollout::Done(_)), done, "{name}: {found:?}");

@@ -25,29 +25,37 @@ fn machine_config(name: &str) -> Value {
     json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": name}})
 }
 
-/// How far the object is, as the operator finds it out.
-async fn standing(world: &World, wanted: &Value, change: Change) -> Rollout {
-    let live = world.get(wanted).await.expect("the object exists");
+/// How far the object is, as the operator finds it out, by what it keeps of it.
+async fn standing(world: &World, followed: &Value, change: Change) -> Rollout {
     world.see_pools().await;
-    let followed = world.pools.follow(&live).expect("it is followed");
     loop {
-        match world.pools.standing(&followed, change) {
+        match world.pools.standing(followed, change) {
             Standing::Known(rollout) => return rollout,
             Standing::Unread(names) => {
                 for name in names {
-                    let read = world.get(&machine_config(&name)).await.expect("what a pool names exists");
-                    world.pools.learn(&followed, &name, &read);
+                    let read = world.get(&machine_config(&name)).await;
+                    assert!(read.is_some() || change == Change::Removed, "what a pool names exists: {name}");
+                    world.pools.learn(followed, &name, read.as_ref());
                 }
             }
         }
     }
 }
 
+async fn standing_of(world: &World, wanted: &Value, change: Change) -> Rollout {
+    let live = world.get(wanted).await.expect("the object exists");
+    standing(world, &world.pools.follow(&live).expect("it is followed"), change).await
+}
+
 /// What is said of it until it is done.
 async fn told_until_done(world: &World, wanted: &Value, change: Change) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     for _ in 0..2000 {
-        match standing(world, wanted, change).await {
+        let found = match change {
+            Change::Removed => standing(world, wanted, change).await,
+            Change::New | Change::Edited => standing_of(world, wanted, change).await,
+        };
+        match found {
             Rollout::Done(_) => return told,
             Rollout::Waiting { text, .. } | Rollout::Failed(text) => {
                 if told.last() != Some(&text) {
@@ -86,6 +94,16 @@ async fn a_kubelet_config_is_done_when_every_machine_has_what_was_made_of_it_als
     world.edit(&wanted, json!({"spec": {"kubeletConfig": {"maxPods": 422}}}), "us").await;
     told_until_done(&world, &wanted, Change::Edited).await;
     assert!(machines_have(&world, "422").await);
+
+    // Removed, it and what was made of it are gone at once, and the pool says Updated until it has rendered without it.
+    world.delete(&wanted).await;
+    while world.get(&wanted).await.is_some() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let target = json!({"apiVersion": wanted["apiVersion"], "kind": wanted["kind"], "metadata": wanted["metadata"], "pools": ["worker"]});
+    let told = told_until_done(&world, &target, Change::Removed).await;
+    assert!(told[0].contains("has not rendered without it yet"), "{told:#?}");
+    assert!(!machines_have(&world, "422").await);
     simulator.stop().await;
 }
 
@@ -94,10 +112,13 @@ async fn a_refused_kubelet_config_has_failed_with_what_the_controllers_say() {
     let world = World::with_machines().await;
     let wanted = kubelet(json!({"cgroupDriver": "cgroupfs"}));
     world.create(&wanted, "us").await;
-    assert!(matches!(standing(&world, &wanted, Change::New).await, Rollout::Waiting { .. }), "nobody has looked at it");
+    assert!(
+        matches!(standing_of(&world, &wanted, Change::New).await, Rollout::Waiting { .. }),
+        "nobody has looked at it"
+    );
     let simulator = Simulator::start(world.admin.clone(), Settings { speed: SPEED, rendered_padding: 0 });
     for _ in 0..1000 {
-        match standing(&world, &wanted, Change::New).await {
+        match standing_of(&world, &wanted, Change::New).await {
             Rollout::Failed(text) => {
                 assert!(text.contains("refuse it") && text.contains("cgroupDriver"), "{text}");
                 simulator.stop().await;

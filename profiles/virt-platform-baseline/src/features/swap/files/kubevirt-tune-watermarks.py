@@ -17,7 +17,8 @@ from fractions import Fraction
 ROOT = os.environ.get("ADVISOR_ROOT", "/")
 RETRY_SECONDS = float(os.environ.get("ADVISOR_RETRY_SECONDS", "10"))
 ATTEMPTS = 5
-KUBELET_CONFIGS = ("/var/lib/kubelet/config.json", "/var/lib/kubelet/config.yaml", "/etc/kubernetes/kubelet.conf")
+# Where the machine-config operator writes it. /var/lib/kubelet/config.json, in spite of its name, is the pull secret.
+KUBELET_CONFIG = "/etc/kubernetes/kubelet.conf"
 DROP_INS = "/etc/openshift/kubelet.conf.d/*.conf"
 SCALE_FACTOR = "/proc/sys/vm/watermark_scale_factor"
 LOWEST_FACTOR, HIGHEST_FACTOR = 10, 1000
@@ -84,13 +85,12 @@ def eviction_setting(text):
 
 
 def kubelet_threshold():
-    """The setting in effect: the first configuration there is, then the drop-ins, the last one wins."""
-    base = next((path for path in KUBELET_CONFIGS if os.path.exists(under_root(path))), None)
-    if base is None:
-        raise Fault(f"there is no configuration of the kubelet ({', '.join(KUBELET_CONFIGS)})")
+    """The setting in effect: the configuration, then the drop-ins, the last one wins."""
+    if not os.path.exists(under_root(KUBELET_CONFIG)):
+        raise Fault(f"there is no configuration of the kubelet ({KUBELET_CONFIG})")
     setting = DEFAULT_THRESHOLD
     drop_ins = [f"/{os.path.relpath(path, ROOT)}" for path in sorted(glob.glob(under_root(DROP_INS)))]
-    for path in [base] + drop_ins:
+    for path in [KUBELET_CONFIG] + drop_ins:
         try:
             setting = eviction_setting(read(path)) or setting
         except (OSError, ValueError) as error:
