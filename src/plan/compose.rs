@@ -12,7 +12,7 @@ use super::moved::{self, Lens, applied_view};
 use super::overrides::{self, Adjusted};
 use super::quantity::canonical;
 use super::redact::Redactor;
-use super::{contents, diff, digest, message, ownership};
+use super::{contents, diff, digest, message, ownership, pointer};
 use crate::api::{Item, Operation, Severity, TargetRef};
 
 /// Makes the item of `draft` from its `preview`. `manager` is the field manager that applies it, `remembered` the item of
@@ -122,6 +122,13 @@ impl Change {
     }
 }
 
+/// `desired` without what is left to others: what they do with it makes no other plan.
+fn without(desired: &Value, ignored: &[FieldPath]) -> Value {
+    let mut rest = desired.clone();
+    ignored.iter().for_each(|path| pointer::take(&mut rest, &path.within_maps()));
+    rest
+}
+
 /// A desired object of more bytes of JSON is not shown: it can be read on the cluster.
 const SHOWN_LIMIT: usize = 8 * 1024;
 
@@ -170,7 +177,7 @@ fn applied(
         "target": target,
         "uid": uid,
         "operation": operation,
-        "desired": canonical(desired, &draft.quantities),
+        "desired": canonical(&without(desired, &adjusted.ignored), &draft.quantities),
         "live": view(&change.before),
         "result": view(&change.after),
         "beside": beside(&change, &owned),

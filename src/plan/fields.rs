@@ -76,6 +76,17 @@ impl FieldPath {
         Self(segments.map(|segment| format!("f:{}", segment.replace("~1", "/").replace("~0", "~"))).collect())
     }
 
+    /// The RFC 6901 pointer to the field, or to the list that it is in.
+    #[must_use]
+    pub fn within_maps(&self) -> String {
+        let mut pointer = String::new();
+        self.0
+            .iter()
+            .map_while(|segment| segment.strip_prefix("f:"))
+            .for_each(|name| pointer::push(&mut pointer, name));
+        pointer
+    }
+
     /// Whether the field is part of what an object is for, and not one that every writer leaves behind.
     fn matters(&self) -> bool {
         self.0.first().is_none_or(|first| first != "f:status")

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::fields::{self, FieldPath, Paths};
+use super::super::fields::{self, FieldPath};
 use super::super::pointer;
 use super::{IGNORE, MODE, PATCH, annotation, is_unmanaged};
 use crate::api::{Override, TargetRef};
@@ -200,20 +200,25 @@ fn check_operation(operation: &json_patch::PatchOperation) -> Result<(), String>
     }
 }
 
-/// Takes the field out of what is wanted. Where the object has it by us alone it stays wanted as it is there: an apply without
-/// it would delete it. Whoever changes it has it from then on.
+/// Takes the field out of what is wanted. What the object has of it by us alone stays wanted as it is there: an apply without
+/// it would delete it. Whoever changes it has it from then on. What others have of it is theirs alone.
 fn leave(desired: &mut Value, field: &str, live: Option<&Value>, manager: &str) -> Result<(), String> {
-    let path = FieldPath::of_pointer(field);
     if through_list(desired, field) {
         return Err(format!(
             "{field} leads into a list, whose entries have no fixed places: leave the whole list alone"
         ));
     }
-    let ours = |live| fields::owned_alone_by(live, manager).into_iter().collect::<Paths>().touches(&path);
-    let ours = live.is_some_and(ours);
-    match live.and_then(|live| live.pointer(field)).filter(|_| ours) {
-        Some(there) => pointer::put(desired, field, there.clone()),
-        None => pointer::take(desired, field),
+    pointer::take(desired, field);
+    let Some(live) = live else { return Ok(()) };
+    let is_part =
+        |part: &str, of: &str| part.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    for ours in fields::owned_alone_by(live, manager) {
+        let ours = ours.within_maps();
+        // The part of it that is ours, or all of it as a part of what is ours.
+        let place = if is_part(field, &ours) { field } else { &ours };
+        if let Some(there) = live.pointer(place).filter(|_| is_part(place, field)) {
+            pointer::put(desired, place, there.clone());
+        }
     }
     Ok(())
 }

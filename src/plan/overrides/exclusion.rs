@@ -69,14 +69,31 @@ impl Exclusions {
     /// Why nobody can tell: then nothing may be written.
     pub fn excludes(&self, target: &TargetRef) -> Result<Option<String>, String> {
         let rules = self.0.as_ref().map_err(Clone::clone)?;
-        let is_meant = |rule: &&Rule| {
-            let namespace = target.namespace.as_deref().unwrap_or_default();
-            rule.kind == target.kind
-                && rule.name.matches(&target.name)
-                && rule.namespace.as_ref().is_none_or(|pattern| pattern.matches(namespace))
-        };
-        Ok(rules.iter().find(is_meant).map(|rule| {
+        Ok(rules.iter().find(|rule| rule.means(target)).map(|rule| {
             format!("the annotation {} excludes {} {}", profile_sdk::DISABLED_RESOURCES, rule.kind, rule.name)
         }))
+    }
+
+    /// What is excluded and is none of `targets`: a sentence for each.
+    pub fn unused<'a>(&'a self, targets: &'a [TargetRef]) -> impl Iterator<Item = String> + 'a {
+        let rules = self.0.as_deref().unwrap_or_default().iter();
+        rules.filter(|rule| !targets.iter().any(|target| rule.means(target))).map(|rule| {
+            let namespace = rule.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+            format!(
+                "The annotation {} names {} {namespace}{}, which is no object of this plan.",
+                profile_sdk::DISABLED_RESOURCES,
+                rule.kind,
+                rule.name
+            )
+        })
+    }
+}
+
+impl Rule {
+    fn means(&self, target: &TargetRef) -> bool {
+        let namespace = target.namespace.as_deref().unwrap_or_default();
+        self.kind == target.kind
+            && self.name.matches(&target.name)
+            && self.namespace.as_ref().is_none_or(|pattern| pattern.matches(namespace))
     }
 }

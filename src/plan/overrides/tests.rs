@@ -100,6 +100,13 @@ fn w_26_a_field_that_is_left_to_others_is_not_written_and_not_deleted() {
     assert!(theirs.desired["spec"].get("size").is_none());
     assert_eq!(theirs.ignored.iter().map(ToString::to_string).collect::<Vec<_>>(), ["/f:spec/f:size"]);
     assert_eq!(theirs.notes, ["platform.kubevirt.io/ignore-fields leaves /spec/size alone"]);
+    // Of a map only what is ours alone.
+    let mut map = live(json!({IGNORE: "/spec"}), json!({"f:spec": {"f:size": {}}}));
+    map["spec"] = json!({"size": 5, "sizes": 6, "list": [1], "theirs": {"a": 1}});
+    assert_eq!(adjusted(&map).unwrap().desired["spec"], json!({"size": 5}));
+    let mut whole = live(json!({IGNORE: "/spec/theirs/a"}), json!({"f:spec": {"f:theirs": {}}}));
+    whole["spec"] = json!({"theirs": {"a": 1, "b": 2}});
+    assert_eq!(adjusted(&whole).unwrap().desired["spec"]["theirs"], json!({"a": 1}), "a map that is ours as a whole");
     // Absent in the object, and so in what is wanted; maps that would be empty go with it.
     let absent = adjusted(&with(IGNORE, "/spec/deep/only, /spec/none/at/all")).unwrap();
     assert_eq!(absent.desired["spec"], json!({"size": 1, "list": [1, 2]}));
@@ -201,6 +208,12 @@ fn what_is_skipped_or_excluded_is_set_aside_and_names_who_needs_it() {
     ] {
         assert_eq!(excluded(text), Ok(expected), "{text}");
     }
+    // W-28: what means nothing is said.
+    let exclusions =
+        Exclusions::parse(Some("- {kind: widget, name: w, namespace: 'n*'}\n- {kind: Widget, name: 'w*'}"));
+    let unused = Choices { exclusions, ..Choices::default() }.unused(std::slice::from_ref(&draft));
+    assert_eq!(unused.len(), 1, "{unused:?}");
+    assert!(unused[0].contains("disabled-resources names widget n*/w, which is no object of this plan"), "{unused:?}");
     // Nobody can tell what is meant: nothing is written.
     for text in [
         "Widget/w",
