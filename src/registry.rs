@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use profile_sdk::{Kind, Profile};
+use profile_sdk::{Access, Kind, Profile};
 
 /// Every profile, in the order in which they are advertised.
 pub static PROFILES: Profiles = &[
@@ -37,7 +37,7 @@ pub fn watched(profile: &dyn Profile) -> BTreeSet<Watched> {
         let namespace = declared.namespace.filter(|_| !everywhere);
         Watched { kind, namespace, name: declared.name.filter(|_| by_name) }
     };
-    profile.kinds().iter().map(watched).collect()
+    profile.kinds().iter().filter(|declared| declared.access != Access::Ask).map(watched).collect()
 }
 
 /// The registered profile of that name.

@@ -151,6 +151,7 @@ fn rules() -> BTreeMap<Option<&'static str>, Vec<Value>> {
             let names: &[&str] = found.name.as_slice();
             // An apply that creates needs both verbs; limited to the name, it can create nothing else.
             let verbs: &[&str] = match found.access {
+                Access::Ask => continue,
                 Access::Read => &["get"],
                 Access::Update => &["get", "patch"],
                 Access::Create | Access::Merge(_) => &["get", "patch", "create"],

@@ -463,7 +463,7 @@ fn contested(
 
 /// Whether the profile creates objects of this kind, and does not only change those that are there.
 fn may_create(task: Task<'_>, target: &TargetRef) -> bool {
-    let creates = |declared: &Declared| !matches!(declared.access, Access::Read | Access::Update);
+    let creates = |declared: &Declared| !matches!(declared.access, Access::Ask | Access::Read | Access::Update);
     check::declared(task.kinds, target).is_none_or(creates)
 }
 

@@ -13,7 +13,7 @@ use crate::api::TargetRef;
 pub fn of(kinds: &[Declared], target: &TargetRef) -> Option<&'static Document> {
     match super::check::declared(kinds, target)?.access {
         Access::Merge(document) => Some(document),
-        Access::Read | Access::Update | Access::Create | Access::Write => None,
+        Access::Ask | Access::Read | Access::Update | Access::Create | Access::Write => None,
     }
 }
 

@@ -61,7 +61,7 @@ async fn w_34_masters_are_covered_and_the_autopilot_is_named() {
     fixture.create(&another, "somebody").await;
     let mut fixture = fixture;
     fixture.start_operator();
-    fixture.configure_baseline(json!({})).await;
+    fixture.configure_baseline(json!({"features": {"swap": "Enabled"}})).await;
     let plan = fixture.wait_for(Phase::ReviewRequired).await;
     let names: Vec<_> = plan.items.iter().map(|item| (item.name.as_str(), item.operation)).collect();
     assert_eq!(

@@ -103,7 +103,7 @@ async fn w_39_what_is_rendered_from_files_is_what_the_operator_plans() {
         }
         items.push(ours.len());
     }
-    assert_eq!(items, [86, 9], "the whole catalogue, and the default");
+    assert_eq!(items, [86, 8], "the whole catalogue, and the default");
     fixture.finish().await;
 }
 

@@ -45,8 +45,26 @@ async fn nothing_is_written_to_an_object_that_is_not_the_one_that_was_looked_at(
     let live = fixture.get(&desired).await.unwrap();
     assert_eq!(live["spec"]["deschedulingIntervalSeconds"], 3600, "nothing of ours was written");
 
+    // Nor is anything else than what was seen removed, by version or by uid.
+    let text = |object: &Value, key: &str| object["metadata"][key].as_str().unwrap().to_owned();
+    let namespace = Some(text(&live, "namespace"));
+    let removed = async |uid: &str, version: &str| {
+        cluster.remove(&kind, (namespace.as_deref(), "cluster"), uid, version, false).await
+    };
+    for (uid, version) in [
+        (text(&seen, "uid"), text(&seen, "resourceVersion")),
+        (text(&seen, "uid"), text(&live, "resourceVersion")),
+        (text(&live, "uid"), text(&seen, "resourceVersion")),
+    ] {
+        let found = removed(&uid, &version).await;
+        assert!(matches!(found, Err(ClusterError::Moved)), "{uid} {version}: {found:?}");
+    }
+    assert!(fixture.get(&desired).await.is_some());
+
     // And as it was seen, it is.
     assert_eq!(apply(&exactly(&live)).await.unwrap()["spec"]["deschedulingIntervalSeconds"], 60);
-    remove().await;
+    let live = fixture.get(&desired).await.unwrap();
+    removed(&text(&live, "uid"), &text(&live, "resourceVersion")).await.unwrap();
+    assert!(fixture.get(&desired).await.is_none());
     assert!(apply(&Precondition::Absent).await.is_ok());
 }

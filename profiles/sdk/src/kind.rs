@@ -58,6 +58,8 @@ pub fn is_powerful(group: &str, kind: &str) -> bool {
 /// What a profile does with the objects of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
+    /// Only asks whether the cluster serves the kind: that needs no right.
+    Ask,
     /// Only reads them.
     Read,
     /// Applies one that exists; it is never created, because creating it would install something.

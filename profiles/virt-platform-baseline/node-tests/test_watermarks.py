@@ -187,9 +187,9 @@ class Watermarks(RootTest):
                 self.assert_threshold(100 * MIB)
 
     def test_the_pull_secret_is_no_configuration(self):
-        self.config("2Gi")
+        self.config("1Gi")
         self.write("var/lib/kubelet/config.json", '{"auths": {"example.com": {"auth": "c2VjcmV0"}}}')
-        self.assert_threshold(2 * GIB)
+        self.assert_threshold(GIB)
 
     def test_the_last_drop_in_counts(self):
         self.config("200Mi")

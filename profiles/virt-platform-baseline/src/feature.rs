@@ -4,7 +4,7 @@ use profile_sdk::{DraftError, Impact, Kind, NodeQuestion};
 use serde_json::Value;
 
 use crate::options::{Choice, PlatformBaseline};
-use crate::situation::Situation;
+use crate::situation::{Asked, Situation};
 
 /// One feature of the baseline, as data: what decides whether it is planned, and what it brings.
 pub(crate) struct Feature {
@@ -66,6 +66,8 @@ pub(crate) enum Condition {
     Unconfigured { v1: &'static str, v1beta1: &'static str },
     /// It does nothing without this one.
     With(&'static Feature),
+    /// It does nothing without this kind, whose objects others make.
+    Served(&'static Kind),
 }
 
 /// What a feature brings.
@@ -93,11 +95,15 @@ pub(crate) struct Part {
     pub(crate) object: Value,
     /// What the reviewer should know.
     pub(crate) notes: Vec<String>,
+    /// Fields that do not go with it: the plan says so where they stay.
+    pub(crate) unwanted: &'static [&'static str],
+    /// The options ask for it, whether its kind is served or not.
+    pub(crate) insists: bool,
 }
 
 impl Part {
     pub(crate) fn new(item: impl Into<String>, impact: Impact, object: Value) -> Self {
-        Self { item: item.into(), impact, wave: 0, object, notes: Vec::new() }
+        Self { item: item.into(), impact, wave: 0, object, notes: Vec::new(), unwanted: &[], insists: false }
     }
 
     /// From YAML that comes with the profile.
@@ -124,8 +130,20 @@ pub(crate) struct MachineConfigs {
     /// The name, by role.
     pub(crate) name: fn(&str) -> String,
     pub(crate) payload: fn(&PlatformBaseline) -> crate::machines::Payload,
-    /// What to think of before machines of the control plane get it.
-    pub(crate) note_for_masters: Option<&'static str>,
+    pub(crate) masters: Masters,
+}
+
+/// Whether machines of the control plane that carry virtual machines get what workers get.
+pub(crate) enum Masters {
+    /// They do.
+    AsWorkers,
+    /// Only if the options ask for the feature.
+    IfInsistedOn {
+        /// Why not otherwise.
+        because: &'static str,
+        /// What to think of then.
+        note: &'static str,
+    },
 }
 
 /// Whether a feature is planned.
@@ -176,15 +194,21 @@ impl Feature {
         match choice {
             Some(Choice::Disabled) => return off(format!("{option} is Disabled")),
             Some(Choice::Enabled) => {}
-            None if self.maturity == Maturity::GeneralAvailability
-                || named
-                || situation.asks_for(&self.asked_by)? => {}
-            None => {
-                return off(format!(
-                    "it is {}, and not on by default: set {option} to Enabled for it",
-                    self.maturity.name()
-                ));
-            }
+            None if self.maturity == Maturity::GeneralAvailability || named => {}
+            None => match situation.asks_for(&self.asked_by)? {
+                Asked::Yes => {}
+                Asked::No => {
+                    return off(format!(
+                        "it is {}, and not on by default: set {option} to Enabled for it",
+                        self.maturity.name()
+                    ));
+                }
+                Asked::Unclear(what) => {
+                    return off(format!(
+                        "{what}, which asks for nothing: only \"true\" does. Correct it, or set {option}"
+                    ));
+                }
+            },
         }
         if let Some(NamedBy { option, needed: true, .. }) = self.named_by
             && !named
@@ -212,6 +236,14 @@ impl Feature {
                     ));
                 }
                 Condition::OfNodes(..) => {}
+                Condition::Served(kind) if !situation.inputs.serves(kind) => {
+                    let reason = format!("this cluster has no kind {}, without which it does nothing", kind.kind);
+                    if !insists {
+                        return off(reason);
+                    }
+                    notes.push(reason);
+                }
+                Condition::Served(_) => {}
                 Condition::With(feature) => {
                     if let Standing::Off(_) = feature.standing(situation)? {
                         return off(format!("it does nothing without {}, which is not planned", feature.name));

@@ -37,6 +37,13 @@ pub(crate) const METAL_LB: Kind =
 pub(crate) const OPERATION_RULE_SET: Kind =
     Kind { group: "ifo.kubevirt.io", versions: &["v1alpha1"], kind: "OperationRuleSet", plural: "operationrulesets" };
 
+/// Only whether it is served matters: its objects are the administrator's.
+pub(crate) const FENCE_AGENTS_REMEDIATION_TEMPLATE: Kind = Kind {
+    group: "fence-agents-remediation.medik8s.io",
+    versions: &["v1alpha1"],
+    kind: "FenceAgentsRemediationTemplate",
+    plural: "fenceagentsremediationtemplates",
+};
 /// Written by the profile load-aware-rebalancing; whether it is there decides about its dashboard.
 pub(crate) const KUBE_DESCHEDULER: Kind =
     Kind { group: "operator.openshift.io", versions: &["v1"], kind: "KubeDescheduler", plural: "kubedeschedulers" };
@@ -103,6 +110,7 @@ pub(crate) static KINDS: &[Declared] = &[
     Declared { kind: HYPER_CONVERGED, access: Access::Update, name: Some(HYPER_CONVERGED_NAME), namespace: None },
     Declared { kind: SCHEDULER, access: Access::Read, name: Some("cluster"), namespace: None },
     Declared { kind: KUBE_DESCHEDULER, access: Access::Read, name: Some("cluster"), namespace: None },
+    Declared { kind: FENCE_AGENTS_REMEDIATION_TEMPLATE, access: Access::Ask, name: None, namespace: None },
     machine_config("90-worker-swap-online"),
     machine_config("50-virt-pci-passthrough"),
     machine_config("50-worker-virt-vfio"),

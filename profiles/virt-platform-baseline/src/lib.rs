@@ -19,7 +19,7 @@ use profile_sdk::{
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use feature::{Brings, Feature, Part, Standing};
+use feature::{Brings, Feature, MachineConfigs, Masters, Part, Standing};
 use features::FEATURES;
 use kinds::{GRANTS, HYPER_CONVERGED, HYPER_CONVERGED_NAME, HYPER_CONVERGED_NAMESPACE, KINDS, RIVALS};
 use options::PlatformBaseline;
@@ -100,16 +100,16 @@ impl Planner for PlatformBaseline {
                 if let Brings::Objects { objects, .. } = &feature.brings {
                     wanted.extend(of_others(feature, &notes, insists, objects(&situation)?, &situation));
                 }
-                planned.push((feature, notes));
+                planned.push(Planned { feature, notes, insists });
             }
         }
         let mut drafts = Vec::new();
         drafts.extend(told_to_hyper_converged(&situation, &planned)?);
-        if planned.iter().any(|(feature, _)| is_of_machines(feature)) {
+        if planned.iter().any(|planned| is_of_machines(planned.feature)) {
             for role in situation.roles()? {
                 drafts.extend(kubelets(role, &planned));
-                for (feature, notes) in &planned {
-                    drafts.extend(machines(self, role, feature, notes)?);
+                for feature in &planned {
+                    drafts.extend(machines(self, role, feature, &planned)?);
                 }
             }
         }
@@ -124,7 +124,10 @@ impl Planner for PlatformBaseline {
             let reason = match feature.standing(&situation)? {
                 Standing::Off(reason) => Some(reason),
                 Standing::On { insists: true, .. } => None,
-                Standing::On { insists: false, .. } => feature.misses(&situation),
+                Standing::On { insists: false, .. } => match spared(feature, &situation)? {
+                    Some(reason) => Some(reason),
+                    None => feature.misses(&situation),
+                },
             };
             left_out.extend(reason.map(|reason| LeftOut { feature: feature.name.to_owned(), reason }));
         }
@@ -139,8 +142,28 @@ fn elsewhere() -> LeftOut {
     LeftOut { feature: "loadAwareRebalancing".to_owned(), reason: reason.to_owned() }
 }
 
-/// A feature that is planned, and what the reviewer should know of that.
-type Planned = (&'static Feature, Vec<String>);
+/// Why machines of the control plane that carry virtual machines do not get what workers get, if they do not.
+fn spared(feature: &Feature, situation: &Situation<'_>) -> Result<Option<String>, DraftError> {
+    let Brings::Machines(MachineConfigs { masters: Masters::IfInsistedOn { because, .. }, .. }) = &feature.brings
+    else {
+        return Ok(None);
+    };
+    let concerned = situation.roles()?.contains(&"master");
+    Ok(concerned.then(|| {
+        format!(
+            "not for the machines of the control plane, which carry virtual machines here: {because}. Set \
+             options.platformBaseline.features.{} to Enabled for them too",
+            feature.name
+        )
+    }))
+}
+
+/// A feature that is planned, what the reviewer should know of that, and whether the options ask for it.
+struct Planned {
+    feature: &'static Feature,
+    notes: Vec<String>,
+    insists: bool,
+}
 
 /// What machines get is written together, after HyperConverged has been told its part.
 const WAVE_OF_MACHINES: u32 = 1;
@@ -155,7 +178,7 @@ fn is_of_machines(feature: &Feature) -> bool {
 fn told_to_hyper_converged(situation: &Situation<'_>, planned: &[Planned]) -> Result<Option<Draft>, DraftError> {
     let mut spec = json!({});
     let (mut reasons, mut all_notes) = (Vec::new(), Vec::new());
-    for (feature, notes) in planned {
+    for Planned { feature, notes, .. } in planned {
         if let Brings::HyperConverged(fields) = &feature.brings {
             merge(&mut spec, fields(situation)?);
             reasons.push(feature.does);
@@ -182,7 +205,7 @@ fn kubelets(role: &str, planned: &[Planned]) -> Option<Draft> {
         "machineConfigPoolSelector": {"matchLabels": {format!("pools.operator.machineconfiguration.openshift.io/{role}"): ""}},
     });
     let (mut reasons, mut all_notes, mut names) = (Vec::new(), Vec::new(), Vec::new());
-    for (feature, notes) in planned {
+    for Planned { feature, notes, .. } in planned {
         if let Brings::Kubelet(fields) = &feature.brings {
             merge(&mut spec, fields());
             reasons.push(feature.does);
@@ -190,10 +213,9 @@ fn kubelets(role: &str, planned: &[Planned]) -> Option<Draft> {
             all_notes.extend(notes.iter().cloned());
         }
     }
-    let missing =
-        planned.iter().filter(|(feature, _)| names.contains(&feature.name)).flat_map(|(feature, _)| feature.needs);
-    let missing: Vec<_> = missing.filter(|needed| !names.contains(needed)).collect();
-    all_notes.extend(missing.iter().map(|needed| format!("part of it has no effect without the feature {needed}")));
+    let in_it = planned.iter().filter(|planned| names.contains(&planned.feature.name));
+    let missing = in_it.flat_map(|in_it| missing(in_it.feature, planned));
+    all_notes.extend(missing.map(|needed| format!("part of it has no effect without the feature {needed}")));
     if reasons.is_empty() {
         return None;
     }
@@ -208,18 +230,29 @@ fn kubelets(role: &str, planned: &[Planned]) -> Option<Draft> {
     Some(Draft { wave: WAVE_OF_MACHINES, notes: all_notes, ..draft })
 }
 
-/// The MachineConfig of `feature` for the machines of `role`.
+/// The features that `feature` needs and that are not planned.
+fn missing<'a>(feature: &Feature, planned: &'a [Planned]) -> impl Iterator<Item = &'static str> + use<'a> {
+    feature.needs.iter().copied().filter(|needed| !planned.iter().any(|planned| planned.feature.name == *needed))
+}
+
+/// The MachineConfig of a feature for the machines of `role`.
 fn machines(
     options: &PlatformBaseline,
     role: &str,
-    feature: &Feature,
-    notes: &[String],
+    Planned { feature, notes, insists }: &Planned,
+    planned: &[Planned],
 ) -> Result<Option<Draft>, DraftError> {
     let Brings::Machines(configs) = &feature.brings else { return Ok(None) };
+    let of_role = match &configs.masters {
+        Masters::IfInsistedOn { .. } if role == "master" && !insists => return Ok(None),
+        Masters::IfInsistedOn { note, .. } if role == "master" => Some((*note).to_owned()),
+        Masters::IfInsistedOn { .. } | Masters::AsWorkers => None,
+    };
     let object = machines::machine_config(&(configs.name)(role), role, &(configs.payload)(options))?;
     let draft = Draft::new(format!("{}-{role}", kebab(feature.name)), Body::Ensure(object), feature.does);
-    let of_role = (role == "master").then_some(configs.note_for_masters).flatten().map(str::to_owned);
-    let notes = notes.iter().cloned().chain(of_role).collect();
+    let missing = missing(feature, planned)
+        .map(|needed| format!("it has no effect without the feature {needed}, unless the machines have that already"));
+    let notes = notes.iter().cloned().chain(of_role).chain(missing).collect();
     Ok(Some(Draft { wave: WAVE_OF_MACHINES, notes, ..of(feature, draft) }))
 }
 
@@ -234,7 +267,7 @@ fn of_others(
     let (needs, may_have) = feature.kinds();
     let is_served = |part: &Part| {
         let kind = part.kind(needs.iter().chain(may_have));
-        insists || kind.is_none_or(|kind| situation.inputs.serves(kind))
+        insists || part.insists || kind.is_none_or(|kind| situation.inputs.serves(kind))
     };
     let draft = |part: Part| {
         let draft = of(feature, Draft::new(part.item, Body::Ensure(part.object), feature.does));
@@ -242,6 +275,7 @@ fn of_others(
             impact: part.impact,
             wave: part.wave,
             notes: notes.iter().cloned().chain(part.notes).collect(),
+            unwanted: part.unwanted.iter().map(|&pointer| pointer.to_owned()).collect(),
             ..draft
         }
     };

@@ -9,6 +9,14 @@ use crate::feature::{AskedBy, Feature, Standing};
 use crate::kinds::{HYPER_CONVERGED, HYPER_CONVERGED_NAME, HYPER_CONVERGED_NAMESPACE, SCHEDULER};
 use crate::options::PlatformBaseline;
 
+/// Whether somebody has asked for a feature.
+pub(crate) enum Asked {
+    Yes,
+    No,
+    /// Something is there that can't be what it is meant to be.
+    Unclear(String),
+}
+
 /// The situation in which the profile drafts.
 pub(crate) struct Situation<'a> {
     pub(crate) options: &'a PlatformBaseline,
@@ -60,14 +68,20 @@ fn is_true(labels: &Labels, key: &str) -> bool {
     labels.get(key).is_some_and(|value| value == "true")
 }
 
-/// Whether a device of that bus is there: pci-10de.present, usb-ff_1a6e_089a.present, or in short pci-present.
+/// Whether a device of that bus is there that a virtual machine could be given: pci-10de.present, usb-ff_1a6e_089a.present, or in short
+/// pci-present.
 fn is_present(labels: &Labels, bus: &str) -> bool {
     let mut keys = labels.iter().filter(|(_, value)| *value == "true").map(|(key, _)| key);
     keys.any(|key| {
         let device = key.strip_prefix("feature.node.kubernetes.io/").and_then(|name| name.strip_prefix(bus));
-        device.is_some_and(|device| device.ends_with("present"))
+        let Some(device) = device.and_then(|device| device.strip_suffix("present")) else { return false };
+        !device.trim_end_matches('.').split('_').any(|part| OF_NO_USE.contains(&part))
     })
 }
+
+/// Vendors of what nearly every machine has: displays of management controllers (ASPEED, Matrox), and the devices of a machine that is
+/// a virtual one itself (virtio, QEMU, VMware, Cirrus).
+const OF_NO_USE: [&str; 7] = ["1a03", "102b", "1af4", "1b36", "1234", "15ad", "1013"];
 
 impl<'a> Situation<'a> {
     pub(crate) fn new(options: &'a PlatformBaseline, inputs: &'a Inputs) -> Result<Self, DraftError> {
@@ -81,13 +95,24 @@ impl<'a> Situation<'a> {
     }
 
     /// Whether an earlier choice of the administrator asks for it.
-    pub(crate) fn asks_for(&self, by: &AskedBy) -> Result<bool, DraftError> {
+    pub(crate) fn asks_for(&self, by: &AskedBy) -> Result<Asked, DraftError> {
+        let asked = |yes: bool| if yes { Asked::Yes } else { Asked::No };
         match by {
-            AskedBy::Nothing => Ok(false),
+            AskedBy::Nothing => Ok(Asked::No),
             AskedBy::Annotation(name) => {
                 let place = format!("/metadata/annotations/platform.kubevirt.io~1{name}");
-                let says_true = |value: Option<&Value>| Some(json!(value.and_then(Value::as_str) == Some("true")));
-                Ok(self.inputs.derive(&hyper_converged(), &place, says_true)? == Some(json!(true)))
+                // True, false, or what else it says.
+                let says = |value: Option<&Value>| match value.and_then(Value::as_str) {
+                    Some("true") => Some(json!(true)),
+                    None | Some("" | "false") => Some(json!(false)),
+                    Some(other) => Some(json!(other)),
+                };
+                Ok(match self.inputs.derive(&hyper_converged(), &place, says)? {
+                    Some(Value::String(other)) => Asked::Unclear(format!(
+                        "the annotation platform.kubevirt.io/{name} of HyperConverged is {other:?}"
+                    )),
+                    says => asked(says == Some(json!(true))),
+                })
             }
             AskedBy::FeatureGate(gate) => {
                 let is_on = |gates: Option<&Value>| {
@@ -95,7 +120,7 @@ impl<'a> Situation<'a> {
                     let is_it = |found: &Value| found["name"] == *gate && found["state"] != "Disabled";
                     Some(json!(gates.any(is_it)))
                 };
-                Ok(self.inputs.derive(&hyper_converged(), "/spec/featureGates", is_on)? == Some(json!(true)))
+                Ok(asked(self.inputs.derive(&hyper_converged(), "/spec/featureGates", is_on)? == Some(json!(true))))
             }
         }
     }

@@ -30,7 +30,8 @@ fn row(feature: &Feature) -> String {
     });
     let asked_by: Vec<_> = asked_by.into_iter().chain(named_by).collect();
     let asked_by = if asked_by.is_empty() { "—".to_owned() } else { asked_by.join("; ") };
-    let conditions: Vec<_> = feature.conditions.iter().map(condition).collect();
+    let needs = feature.needs.iter().map(|needed| format!("no effect without `{needed}`"));
+    let conditions: Vec<_> = feature.conditions.iter().map(condition).chain(needs).collect();
     let conditions = if conditions.is_empty() { "—".to_owned() } else { conditions.join("; ") };
     let default = if *maturity == Maturity::GeneralAvailability { "on" } else { "off" };
     let (needs, may_have) = feature.kinds();
@@ -44,6 +45,7 @@ fn condition(condition: &Condition) -> String {
     match condition {
         Condition::OfNodes(_, what) => format!("a node has {what}"),
         Condition::Unconfigured { v1, .. } => format!("HyperConverged has no `{v1}`"),
+        Condition::Served(kind) => format!("{} is served", kind.kind),
         Condition::With(feature) => format!("`{}` is planned", feature.name),
     }
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::feature::{AskedBy, Condition};
 use crate::kinds::{
-    KUBE_DESCHEDULER, MACHINE_CONFIG, NODE_HEALTH_CHECK, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE,
-    UI_PLUGIN,
+    FENCE_AGENTS_REMEDIATION_TEMPLATE, KUBE_DESCHEDULER, MACHINE_CONFIG, NODE_HEALTH_CHECK, PERSES_DASHBOARD,
+    PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN,
 };
 use crate::situation::scheduler;
 
@@ -144,12 +144,11 @@ fn w_33_all_that_machines_get_is_in_one_wave_with_one_kubelet_config_for_a_pool(
 #[test]
 fn w_34_masters_and_compact_clusters_are_covered() {
     let both = Cluster { masters_schedulable: true, ..Cluster::default() };
-    assert_eq!(both.names(json!({})), ["hyper-converged", "swap-worker", "swap-master"]);
-    let planned = both.planned(json!({}));
-    assert!(of(&planned, "swap-master").notes[0].contains("fast enough for etcd"), "{planned:?}");
-    assert!(of(&planned, "swap-worker").notes.is_empty());
+    let tuned = json!({"features": {"transparentHugePages": "Enabled"}});
+    let names = ["hyper-converged", "swap-worker", "transparent-huge-pages-worker", "transparent-huge-pages-master"];
+    assert_eq!(both.names(tuned.clone()), names);
     let compact = Cluster { masters_schedulable: true, nodes: &[], ..Cluster::default() };
-    assert_eq!(compact.names(json!({})), ["hyper-converged", "swap-master"]);
+    assert_eq!(compact.names(tuned), ["hyper-converged", "transparent-huge-pages-master"]);
     let names: Vec<_> = both
         .planned(all("Enabled"))
         .iter()
@@ -162,6 +161,65 @@ fn w_34_masters_and_compact_clusters_are_covered() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
 }
 
+/// M14: machines of the control plane swap only where the options say so, and then it is said what to think of.
+#[test]
+fn m14_the_control_plane_swaps_only_where_the_options_say_so() {
+    for nodes in [&[][..], &["workers that are no control plane"]] {
+        let cluster = Cluster { masters_schedulable: true, nodes, ..Cluster::default() };
+        let names = cluster.names(json!({}));
+        assert!(!names.contains(&"swap-master".to_owned()), "{names:?}");
+        let why = cluster.why_not("swap", json!({}));
+        assert!(why.contains("share a disk") && why.ends_with("features.swap to Enabled for them too"), "{why}");
+        let planned = cluster.planned(json!({"features": {"swap": "Enabled"}}));
+        assert!(of(&planned, "swap-master").notes[0].contains("fast enough for etcd"), "{planned:?}");
+        assert!(planned.iter().filter(|draft| draft.name == "swap-worker").all(|draft| draft.notes.is_empty()));
+    }
+}
+
+/// W-42, N1: a check without what it fences by is no plan of its own; what does not go with it is said.
+#[test]
+fn w_42_machines_are_fenced_by_something_that_is_there() {
+    let asked = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {},
+        "metadata": {"annotations": {"platform.kubevirt.io/enable-node-remediation": "true"}}});
+    let without = Cluster {
+        hyper_converged: asked.clone(),
+        not_served: [FENCE_AGENTS_REMEDIATION_TEMPLATE].into_iter().chain(OBSERVED).collect(),
+        ..Cluster::default()
+    };
+    let why = without.why_not("nodeHealthCheck", json!({}));
+    assert!(why.contains("no kind FenceAgentsRemediationTemplate"), "{why}");
+    let insists = without.planned(json!({"features": {"nodeHealthCheck": "Enabled"}}));
+    assert!(of(&insists, "node-health-check").notes[0].contains("no kind FenceAgents"), "{insists:?}");
+    let selector = |masters_schedulable, nodes| {
+        let cluster = Cluster { hyper_converged: asked.clone(), masters_schedulable, nodes, ..Cluster::default() };
+        let planned = cluster.planned(json!({}));
+        let check = of(&planned, "node-health-check");
+        assert_eq!(check.unwanted, ["/spec/maxUnhealthy"]);
+        assert!(check.notes[0].contains("which you make") && check.notes[1].contains("pauseRequests"), "{check:?}");
+        (object(check)["spec"]["selector"]["matchExpressions"].as_array().unwrap().len(), check.notes.len())
+    };
+    let workers: &[_] = &["workers that are no control plane"];
+    assert_eq!(selector(false, workers), (1, 2));
+    assert_eq!(selector(true, workers), (3, 2), "one check for both would count them together");
+    assert_eq!(selector(true, &[]), (1, 3), "who is fenced is said");
+}
+
+/// W-28: an annotation that can't be what it is meant to be is said, and asks for nothing.
+#[test]
+fn w_28_annotations_that_ask_for_nothing_are_said() {
+    let of = |text: &str| {
+        let hyper_converged = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {},
+            "metadata": {"annotations": {"platform.kubevirt.io/enable-metallb": text}}});
+        Cluster { hyper_converged, ..Cluster::default() }.why_not("metalLb", json!({}))
+    };
+    for unclear in ["True", "1", "yes", "true "] {
+        assert!(of(unclear).contains(&format!("is {unclear:?}, which asks for nothing")), "{}", of(unclear));
+    }
+    for clear in ["", "false"] {
+        assert!(of(clear).contains("not on by default"), "{}", of(clear));
+    }
+}
+
 /// What administrators have asked for by annotation or gate is kept where the options say nothing, and the option wins.
 #[test]
 fn earlier_choices_are_kept_where_the_options_say_nothing() {
@@ -169,7 +227,7 @@ fn earlier_choices_are_kept_where_the_options_say_nothing() {
         let mut hyper_converged = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {}});
         let needed = feature.conditions.iter().filter_map(|condition| match condition {
             Condition::With(needed) => Some(*needed),
-            Condition::OfNodes(..) | Condition::Unconfigured { .. } => None,
+            Condition::OfNodes(..) | Condition::Unconfigured { .. } | Condition::Served(_) => None,
         });
         for asked in needed.chain([feature]) {
             match &asked.asked_by {
@@ -217,6 +275,11 @@ fn hardware_decides_unless_the_option_does() {
 fn naming_devices_asks_for_what_they_are_for() {
     let cluster = Cluster::default();
     assert_eq!(cluster.names(json!({"vfioDevices": ["10de:1eb8"]})), ["hyper-converged", "swap-worker", "vfio-worker"]);
+    let notes = |options: Value| of(&cluster.planned(options), "vfio-worker").notes.join("; ");
+    let alone = notes(json!({"vfioDevices": ["10de:1eb8"]}));
+    assert!(alone.contains("no effect without the feature pciPassthrough"), "{alone}");
+    let both = notes(json!({"vfioDevices": ["10de:1eb8"], "features": {"pciPassthrough": "Enabled"}}));
+    assert!(!both.contains("no effect"), "{both}");
     let device = json!([{"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": "0001"}]);
     let drafts = cluster.planned(json!({"usbDevices": device}));
     let entry = object(&drafts[0]).pointer("/spec/virtualization/permittedHostDevices/usbHostDevices/0/resourceName");
@@ -259,7 +322,8 @@ fn w_18_kinds_that_are_not_served_are_missed_by_nobody_who_did_not_ask() {
 /// Alerts are of use where nothing shows dashboards; what is missing for the rest is said.
 #[test]
 fn what_is_served_of_several_kinds_is_planned_and_the_rest_is_named() {
-    let names = |cluster: &Cluster| cluster.names(json!({}))[2..].to_vec();
+    let names_of = |cluster: &Cluster, options: Value| cluster.names(options)[2..].to_vec();
+    let names = |cluster: &Cluster| names_of(cluster, json!({}));
     let all = Cluster { not_served: BTreeSet::new(), ..Cluster::default() };
     assert_eq!(
         names(&all),
@@ -278,6 +342,8 @@ fn what_is_served_of_several_kinds_is_planned_and_the_rest_is_named() {
     assert!(why.starts_with("this cluster has no kind of these: UIPlugin, "), "{why}");
     let insists = json!({"features": {"observability": "Enabled"}});
     assert_eq!(alerts.names(insists).len(), 7, "the engine says what is missing");
+    let insists = json!({"features": {"incidentDetection": "Enabled"}});
+    assert_eq!(names_of(&alerts, insists), ["monitoring-plugin", "platform-alerts"]);
 }
 
 /// N3: what fences machines that are away is not started before their reboots.
@@ -351,6 +417,10 @@ fn w_35_settings_of_the_exporter_are_texts() {
     let env = container["env"].as_array().unwrap();
     let value = |name: &str| env.iter().find(|entry| entry["name"] == name).map(|entry| entry["value"].clone());
     assert_eq!((value("ENABLE_EBPF"), value("ENABLE_KVM")), (Some(json!("false")), Some(json!("true"))));
+    let alerts =
+        |options: Value| object(of(&Cluster::default().planned(options), "metrics-exporter-alerts")).to_string();
+    assert!(!alerts(all("Enabled")).contains("KMEeBPFSubsystemDown"), "what is switched off is not down");
+    assert!(alerts(json!({"metricsExporter": {"image": "exporter:1"}})).contains("KMEeBPFSubsystemDown"));
     for (env, problem) in [
         (json!({"ENABLE_ALL": "true"}), "no setting of it"),
         (json!({"QMP_POLL_INTERVAL": "5m"}), "at most 150s"),
@@ -432,6 +502,14 @@ fn labels_of_nodes_are_understood() {
     let has = |question: &NodeQuestion, labels: Value| (question.is_so)(&serde_json::from_value(labels).unwrap());
     assert!(has(&situation::PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-10de.present": "true"})));
     assert!(has(&situation::PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-present": "true"})));
+    assert!(has(&situation::PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-0302_10de.present": "true"})));
+    // W-30: what every machine has is nothing to give away.
+    for display in ["pci-0300_1a03.present", "pci-102b.present", "pci-1af4.present", "pci-0300_1234.sriov.capable"] {
+        assert!(
+            !has(&situation::PCI_DEVICES, json!({format!("feature.node.kubernetes.io/{display}"): "true"})),
+            "{display}"
+        );
+    }
     assert!(has(&situation::PCI_DEVICES, json!({"nvidia.com/gpu.present": "true"})));
     assert!(!has(&situation::PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-10de.present": "false"})));
     assert!(has(&situation::USB_DEVICES, json!({"feature.node.kubernetes.io/usb-ff_1a6e_089a.present": "true"})));

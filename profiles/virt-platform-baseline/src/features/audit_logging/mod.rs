@@ -25,8 +25,8 @@ pub(crate) static FEATURE: Feature = Feature {
     },
 };
 
-/// The filters for the forwarder, and the pipeline that has them. A test on a field that a record lacks is false, so that records of
-/// other programs, which have no stage, are kept.
+/// The filters for the forwarder, and the pipeline that has them. For a record that lacks the field `matches` is false and `notMatches` is
+/// true: the stages to drop are named, so that records of other programs, which have none, are kept.
 pub(crate) fn forwarded() -> (Vec<Value>, Value) {
     let drop = |name: &str, tests: &[Value]| {
         let tests: Vec<_> = tests.iter().map(|test| json!({"test": [test]})).collect();
@@ -34,7 +34,10 @@ pub(crate) fn forwarded() -> (Vec<Value>, Value) {
     };
     let user = |matches: &str| json!({"field": ".user.username", "matches": matches});
     let filters = vec![
-        drop("audit-drop-non-complete", &[json!({"field": ".stage", "notMatches": "^ResponseComplete$"})]),
+        drop(
+            "audit-drop-non-complete",
+            &[json!({"field": ".stage", "matches": "^(RequestReceived|ResponseStarted|Panic)$"})],
+        ),
         drop(
             "audit-drop-system-users",
             &[

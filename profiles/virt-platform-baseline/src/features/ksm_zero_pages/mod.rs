@@ -1,6 +1,6 @@
 //! The kernel keeps one copy of all pages of zeros.
 
-use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Maturity};
+use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Masters, Maturity};
 use crate::machines::{File, Payload, Unit};
 
 /// KubeVirt's own samepage merging merges all equal pages: whoever has set it wants something else.
@@ -18,7 +18,7 @@ pub(crate) static FEATURE: Feature = Feature {
     brings: Brings::Machines(MachineConfigs {
         name: |role| format!("99-{role}-ksm-zero-only"),
         payload: |_| payload(),
-        note_for_masters: None,
+        masters: Masters::AsWorkers,
     }),
 };
 

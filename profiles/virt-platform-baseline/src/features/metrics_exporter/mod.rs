@@ -72,6 +72,15 @@ fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
         json!({"name": name, "value": value})
     }));
     container["env"] = json!(env);
+    let mut alerts = inside("alerts", include_str!("alerts.yaml"))?;
+    let is_off = |setting: &str| options.env.get(setting).is_some_and(|value| value == "false");
+    if is_off("ENABLE_EBPF") || is_off("ENABLE_EBPF_BLOCK") {
+        // What is not to be watched is not down.
+        let groups = alerts.object["spec"]["groups"].as_array_mut().into_iter().flatten();
+        groups.filter_map(|group| group["rules"].as_array_mut()).for_each(|rules| {
+            rules.retain(|rule| rule["alert"] != "KMEeBPFSubsystemDown");
+        });
+    }
     let parts = vec![
         part("namespace", include_str!("namespace.yaml"))?,
         inside("account", include_str!("serviceaccount.yaml"))?,
@@ -83,7 +92,7 @@ fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
         inside("prometheus-role", include_str!("prometheus-role.yaml"))?,
         inside("prometheus-binding", include_str!("prometheus-rolebinding.yaml"))?,
         inside("monitor", include_str!("podmonitor.yaml"))?,
-        inside("alerts", include_str!("alerts.yaml"))?,
+        alerts,
         // A dashboard sees the sources of its own namespace alone.
         inside("datasource", include_str!("../observability/datasource.yaml"))?,
         inside("dashboard", include_str!("dashboard.yaml"))?,

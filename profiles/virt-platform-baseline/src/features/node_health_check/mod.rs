@@ -4,8 +4,11 @@ use profile_sdk::Impact;
 use serde_json::json;
 
 use crate::WAVE_AFTER_MACHINES;
-use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
-use crate::kinds::NODE_HEALTH_CHECK;
+use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, Part};
+use crate::kinds::{FENCE_AGENTS_REMEDIATION_TEMPLATE, NODE_HEALTH_CHECK};
+
+/// What fences a machine, made by its operator: the template itself, with the credentials of machines' controllers, is the administrator's.
+const TEMPLATE: &str = "fenceagentsremediationtemplate-default";
 
 /// Of the two limits for how many may be unhealthy only `minHealthy` is set: the server sets none of them beside it.
 pub(crate) static FEATURE: Feature = Feature {
@@ -14,7 +17,7 @@ pub(crate) static FEATURE: Feature = Feature {
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-node-remediation"),
     named_by: None,
-    conditions: &[],
+    conditions: &[Condition::Served(&FENCE_AGENTS_REMEDIATION_TEMPLATE)],
     needs: &[],
     brings: Brings::Objects {
         needs: &[NODE_HEALTH_CHECK],
@@ -29,7 +32,7 @@ pub(crate) static FEATURE: Feature = Feature {
                     "remediationTemplate": {
                         "apiVersion": "fence-agents-remediation.medik8s.io/v1alpha1",
                         "kind": "FenceAgentsRemediationTemplate",
-                        "name": "fenceagentsremediationtemplate-default",
+                        "name": TEMPLATE,
                         "namespace": "openshift-workload-availability",
                     },
                     "selector": {"matchExpressions": [{"key": "node-role.kubernetes.io/worker", "operator": "Exists"}]},
@@ -44,8 +47,27 @@ pub(crate) static FEATURE: Feature = Feature {
             {
                 conditions.push(json!({"type": "SBRStorageUnhealthy", "status": "True", "duration": "300s"}));
             }
+            let mut notes = vec![
+                format!("it fences by FenceAgentsRemediationTemplate openshift-workload-availability/{TEMPLATE}, which you make"),
+                "while it is there, a machine whose reboot takes more than five minutes is fenced: before a later plan that reboots \
+                 machines, add a line to its spec.pauseRequests"
+                    .to_owned(),
+            ];
+            // Machines of both kinds in one check are counted together, and its operator advises against that.
+            match situation.roles()?.as_slice() {
+                ["master"] => {
+                    notes.push("workers are the machines of the control plane here, and are fenced too".to_owned())
+                }
+                ["worker"] => {}
+                _ => {
+                    let labels = ["control-plane", "master"].map(|role| format!("node-role.kubernetes.io/{role}"));
+                    if let Some(chosen) = object["spec"]["selector"]["matchExpressions"].as_array_mut() {
+                        chosen.extend(labels.map(|key| json!({"key": key, "operator": "DoesNotExist"})));
+                    }
+                }
+            }
             let part = Part::new("node-health-check", Impact::Medium, object);
-            Ok(vec![Part { wave: WAVE_AFTER_MACHINES, ..part }])
+            Ok(vec![Part { wave: WAVE_AFTER_MACHINES, notes, unwanted: &["/spec/maxUnhealthy"], ..part }])
         },
     },
 };

@@ -3,7 +3,7 @@
 use profile_sdk::{DraftError, Impact};
 use serde_json::json;
 
-use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
+use crate::feature::{AskedBy, Brings, Feature, Maturity, Part, Standing};
 use crate::kinds::{
     HYPER_CONVERGED_NAMESPACE, KUBE_DESCHEDULER, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN,
 };
@@ -27,8 +27,9 @@ pub(crate) static FEATURE: Feature = Feature {
 
 fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     let mut plugin = Part::parse("monitoring-plugin", include_str!("ui-plugin-monitoring.yaml"))?;
-    if situation.is_on(&super::incident_detection::FEATURE)? {
+    if let Standing::On { insists, .. } = super::incident_detection::FEATURE.standing(situation)? {
         plugin.object["spec"]["monitoring"]["clusterHealthAnalyzer"] = json!({"enabled": true});
+        plugin.insists = insists;
     }
     let here = |part: Part| Part { impact: Impact::Low, ..part.within(HYPER_CONVERGED_NAMESPACE) };
     let mut parts = vec![

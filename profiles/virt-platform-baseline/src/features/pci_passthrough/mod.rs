@@ -1,6 +1,6 @@
 //! PCI devices for virtual machines: the kernel maps their memory.
 
-use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Maturity};
+use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Masters, Maturity};
 use crate::machines::Payload;
 use crate::situation::PCI_DEVICES;
 
@@ -19,6 +19,6 @@ pub(crate) static FEATURE: Feature = Feature {
             role => format!("50-{role}-virt-pci-passthrough"),
         },
         payload: |_| Payload { kernel_arguments: vec!["intel_iommu=on", "iommu=pt"], ..Payload::default() },
-        note_for_masters: None,
+        masters: Masters::AsWorkers,
     }),
 };

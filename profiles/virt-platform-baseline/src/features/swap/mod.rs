@@ -1,6 +1,6 @@
 //! Swap for virtual machines.
 
-use crate::feature::{AskedBy, Brings, Feature, MachineConfigs, Maturity};
+use crate::feature::{AskedBy, Brings, Feature, MachineConfigs, Masters, Maturity};
 use crate::machines::{File, Payload, Unit};
 
 /// A machine without the partition and the file goes on without swap.
@@ -15,9 +15,11 @@ pub(crate) static FEATURE: Feature = Feature {
     brings: Brings::Machines(MachineConfigs {
         name: |role| format!("90-{role}-swap-online"),
         payload: |_| payload(),
-        note_for_masters: Some(
-            "where a machine of the control plane has such a partition or file, its own pods may swap too: make none there unless its disk is fast enough for etcd beside it",
-        ),
+        // Case M14.
+        masters: Masters::IfInsistedOn {
+            because: "etcd and the API server would share a disk with swap",
+            note: "where a machine of the control plane has such a partition or file, its own pods may swap too: make none there unless its disk is fast enough for etcd beside it. A release whose kubelets there read no settings from /etc/openshift/kubelet.conf.d leaves swap off on them",
+        },
     }),
 };
 

@@ -1,6 +1,6 @@
 //! Huge pages for programs that ask for them.
 
-use crate::feature::{AskedBy, Brings, Feature, MachineConfigs, Maturity};
+use crate::feature::{AskedBy, Brings, Feature, MachineConfigs, Masters, Maturity};
 use crate::machines::{File, Payload, Unit};
 
 pub(crate) static FEATURE: Feature = Feature {
@@ -14,7 +14,7 @@ pub(crate) static FEATURE: Feature = Feature {
     brings: Brings::Machines(MachineConfigs {
         name: |role| format!("99-{role}-thp-tuning"),
         payload: |_| payload(),
-        note_for_masters: None,
+        masters: Masters::AsWorkers,
     }),
 };
 

@@ -1,6 +1,6 @@
 //! The driver through which virtual machines get PCI devices.
 
-use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Maturity, NamedBy};
+use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Masters, Maturity, NamedBy};
 use crate::machines::{File, Payload};
 use crate::options::PlatformBaseline;
 use crate::situation::IOMMU;
@@ -20,7 +20,7 @@ pub(crate) static FEATURE: Feature = Feature {
     brings: Brings::Machines(MachineConfigs {
         name: |role| format!("50-{role}-virt-vfio"),
         payload,
-        note_for_masters: None,
+        masters: Masters::AsWorkers,
     }),
 };
 
