@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 use super::printed::{self, DIFFERENT, FAILED, SAME};
 use crate::api::{self, TargetRef};
 use crate::engine::{answers, exclusions};
+use crate::plan::item::Effect;
 use crate::plan::overrides::Choices;
 use crate::plan::{Basis, Plan, offline};
 use crate::registry;
-use crate::rollout::{MachineConfigPools, Rollouts};
+use crate::rollout::{MachineConfigPools, Outlook, Planned, Rollouts};
 
 /// Print what a profile would change, from files instead of a cluster: a plan that is approximate and approves nothing.
 ///
@@ -46,9 +47,11 @@ pub(super) fn run(
     flags: RenderFlags,
     print: impl FnOnce(&str) -> Result<(), String>,
 ) -> Result<ExitCode, (u8, String)> {
-    let (plan, left) = plan(&flags).map_err(|problem| (FAILED, problem))?;
-    let pools = MachineConfigPools::default();
-    let mut text = printed::approximate(&plan, |item| pools.foresee(&item.target));
+    let Rendered { plan, left, pools } = plan(&flags).map_err(|problem| (FAILED, problem))?;
+    let mut text = match pools {
+        Some(_) => printed::live(&plan),
+        None => printed::approximate(&plan, |item| MachineConfigPools::default().foresee(&item.target)),
+    };
     for object in &left {
         text.push_str(&format!(
             "#\n# {object} is not wanted: if this profile has applied it, the plan of a cluster would take it back.\n"
@@ -63,8 +66,15 @@ pub(super) fn run(
     }))
 }
 
-/// The plan, and what is there of the profile's making and not wanted any more.
-fn plan(flags: &RenderFlags) -> Result<(Plan, Vec<TargetRef>), String> {
+struct Rendered {
+    plan: Plan,
+    /// What is there of the profile's making and not wanted any more.
+    left: Vec<TargetRef>,
+    /// The pools, where they are among the objects: then which machines reboot can be told.
+    pools: Option<MachineConfigPools>,
+}
+
+fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
     let profile = registry::known(&flags.profile)?;
     let about = profile.about();
     let (own, mut choices) = match &flags.options {
@@ -102,18 +112,54 @@ fn plan(flags: &RenderFlags) -> Result<(Plan, Vec<TargetRef>), String> {
     let drafts = planner.draft(&inputs).map_err(|error| format!("the plan could not be made: {error}"))?;
     choices.exclusions = exclusions(planner.as_ref(), &inputs).map_err(|error| error.to_string())?;
     let options = own.map(|own| json!({about.options_key: own}));
+    let pools = pools(&recorded);
     let plan = offline::plan(
         Basis { profile: about.name.to_owned(), options, inputs: Vec::new() },
         &drafts,
         profile.kinds(),
         &choices,
         &recorded,
+        &|target, live, result| match &pools {
+            Some(pools) if pools.foresee(target) => effect(pools, &recorded, live, result),
+            Some(_) | None => Ok(Effect::default()),
+        },
     )?;
     let left_out = planner.left_out(&inputs).map_err(|error| error.to_string())?;
     let plan = Plan { left_out, ..plan };
     let left = recorded.iter().filter(|object| is_written(profile, object)).map(TargetRef::of);
     let left = left.filter(|object| !plan.items.iter().any(|item| item.target.is_same_object(object))).collect();
-    Ok((plan, left))
+    Ok(Rendered { plan, left, pools })
+}
+
+/// The recorded pools, if there are any.
+fn pools(recorded: &[Value]) -> Option<MachineConfigPools> {
+    let pools = MachineConfigPools::default();
+    let is_one = |object: &&Value| is_of(object, &pools.watched());
+    let found: Vec<_> = recorded.iter().filter(is_one).cloned().collect();
+    pools.saw_all(&found);
+    (!found.is_empty()).then_some(pools)
+}
+
+/// What applying `result` sets in motion, as far as the recorded objects tell.
+fn effect(
+    pools: &MachineConfigPools,
+    recorded: &[Value],
+    live: Option<&Value>,
+    result: &Value,
+) -> Result<Effect, String> {
+    let planned = Planned { live, result: Some(result), takes_back: false };
+    loop {
+        match pools.outlook(planned) {
+            Outlook::Known(known) => return known,
+            Outlook::Unread(names) => {
+                for name in names {
+                    let is_it =
+                        |object: &&Value| is_of(object, &pools.learned()) && text(object, "/metadata/name") == name;
+                    pools.study(planned, &name, recorded.iter().find(is_it));
+                }
+            }
+        }
+    }
 }
 
 /// Whether the object is one that the profile creates.
@@ -156,6 +202,11 @@ fn is(object: &Value, read: &Read) -> bool {
         && text(object, "/kind") == read.kind.kind
         && text(object, "/metadata/name") == read.name
         && read.namespace.as_deref().is_none_or(|namespace| text(object, "/metadata/namespace") == namespace)
+}
+
+fn is_of(object: &Value, kind: &Kind) -> bool {
+    let target = TargetRef::of(object);
+    (target.group(), target.kind.as_str()) == (kind.group, kind.kind)
 }
 
 /// What is missing of a prerequisite, if it is.

@@ -10,8 +10,11 @@ use serde_json::Value;
 use super::compose::{compose, target};
 use super::item::{Effect, Preview};
 use super::overrides::{Choices, Overrides, dependants};
-use super::{Basis, Plan, check, document};
+use super::{Basis, Plan, check, diff, document};
 use crate::api::TargetRef;
+
+/// What an applied object sets in motion elsewhere, from the object as it is and as it would be; or why it must not be applied.
+pub type Foresight<'a> = &'a dyn Fn(&TargetRef, Option<&Value>, &Value) -> Result<Effect, String>;
 
 /// The plan of `drafts`, of a profile that declares `kinds`, on a cluster that holds `recorded` objects and nothing else.
 ///
@@ -24,6 +27,7 @@ pub fn plan(
     kinds: &[Declared],
     choices: &Choices,
     recorded: &[Value],
+    foresight: Foresight<'_>,
 ) -> Result<Plan, String> {
     check::all(drafts, &basis.inputs)?;
     let items = drafts.iter().map(|draft| {
@@ -55,9 +59,25 @@ pub fn plan(
                 }
             }
         };
-        compose(draft, "", aside.unwrap_or_else(judged), Effect::default(), None)
+        let preview = aside.unwrap_or_else(judged);
+        match effect(draft, &preview, foresight) {
+            Ok(effect) => compose(draft, "", preview, effect, None),
+            Err(remedy) => compose(draft, "", Preview::refused(remedy), Effect::default(), None),
+        }
     });
     Ok(Plan::new(basis, items.collect()))
+}
+
+/// What changes nothing has no effect.
+fn effect(draft: &Draft, preview: &Preview, foresight: Foresight<'_>) -> Result<Effect, String> {
+    match preview {
+        Preview::Approximate { live, result, .. }
+            if live.as_ref().map(diff::without_noise) != Some(diff::without_noise(result)) =>
+        {
+            foresight(&target(draft), live.as_ref(), result)
+        }
+        _ => Ok(Effect::default()),
+    }
 }
 
 fn approximate(overrides: &Overrides, desired: &Value, live: Option<&Value>) -> Preview {
@@ -108,6 +128,7 @@ mod tests {
             &[],
             &Choices::default(),
             recorded,
+            &|_, _, _| Ok(Effect::default()),
         )
         .unwrap()
     }
@@ -144,7 +165,10 @@ mod tests {
         assert_eq!(planned(widget(json!({"size": 2})), &[live]).items[0].operation, Operation::NoChange);
         let draft = Draft::new("w", Body::Ensure(json!({})), "is broken");
         assert_eq!(
-            plan(Basis::default(), &[draft], &[], &Choices::default(), &[]).unwrap().items[0].operation,
+            plan(Basis::default(), &[draft], &[], &Choices::default(), &[], &|_, _, _| Ok(Effect::default()))
+                .unwrap()
+                .items[0]
+                .operation,
             Operation::Blocked
         );
     }

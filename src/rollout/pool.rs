@@ -6,6 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
+use super::kubelet;
+
 /// What is kept of a pool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Pool {
@@ -81,8 +83,9 @@ impl Pool {
 
     /// What a plan depends on.
     pub(super) fn resting(&self) -> String {
-        let Self { name, labels, paused, wanted, machines, .. } = self;
-        format!("{name} {labels:?} {paused} {wanted} {machines} {}", self.holds("Degraded").is_some())
+        let Self { name, labels, paused, wanted, sources, machines, .. } = self;
+        let kubelets: Vec<_> = sources.iter().filter(|source| kubelet::is_generated(source)).collect();
+        format!("{name} {labels:?} {paused} {wanted} {kubelets:?} {machines} {}", self.holds("Degraded").is_some())
     }
 
     /// What progress depends on.

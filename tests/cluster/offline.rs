@@ -1,6 +1,10 @@
 //! Case W-39: what `render` plans from files is what the operator plans on the cluster that the files are of, over the whole catalogue
 //! of the platform baseline.
 
+use std::collections::BTreeSet;
+
+use kube::ResourceExt;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 use virt_advisor::api::{Phase, VirtPlatformConfigStatus};
 
@@ -10,10 +14,11 @@ use crate::rights::every_feature;
 
 const BASELINE: &str = "virt-platform-baseline";
 
-/// An item in the text of a plan: what it is, and the lines that are added.
+/// An item in the text of a plan: what it is, which machines reboot, and the lines that are added.
 #[derive(Debug, PartialEq, Eq)]
 struct Printed {
     heading: String,
+    reboots: Vec<String>,
     added: Vec<String>,
 }
 
@@ -24,8 +29,12 @@ fn printed(text: &str) -> Vec<Printed> {
         let operations = [": Create ", ": Update ", ": Deferred ", ": NoChange ", ": Blocked ", ": Skipped "];
         match line.strip_prefix("# ").filter(|line| operations.iter().any(|operation| line.contains(operation))) {
             Some(line) => {
-                let heading = line.split(", impact ").next().unwrap().replace(": Deferred ", ": Create ");
-                items.push(Printed { heading, added: Vec::new() });
+                let heading = line.replace(": Deferred ", ": Create ");
+                items.push(Printed { heading, reboots: Vec::new(), added: Vec::new() });
+            }
+            None if line.starts_with("# ") && line.contains("Reboots the") => {
+                let reboots = line.split("Reboots the").skip(1).map(|rest| rest.split('.').next().unwrap().to_owned());
+                items.last_mut().unwrap().reboots.extend(reboots);
             }
             None if line.starts_with('+') && !line.starts_with("+++") => {
                 items.last_mut().unwrap().added.push(line.to_owned());
@@ -56,7 +65,7 @@ async fn w_39_what_is_rendered_from_files_is_what_the_operator_plans() {
     let kubeconfig = folder.join("kubeconfig");
     fixture.plane.write_kubeconfig("reader", &["system:masters"], &kubeconfig).unwrap();
 
-    let mut items = Vec::new();
+    let (mut items, mut rebooting, mut defaulted) = (Vec::new(), 0, BTreeSet::new());
     for (number, options) in
         [every_feature("Enabled"), json!({"platformBaseline": {"features": {"metalLb": "Disabled"}}})]
             .into_iter()
@@ -94,7 +103,11 @@ async fn w_39_what_is_rendered_from_files_is_what_the_operator_plans() {
         let (ours, theirs) = (printed(&rendered), printed(&live));
         assert_eq!(ours.len(), theirs.len());
         for (ours, theirs) in ours.iter().zip(&theirs) {
-            assert_eq!(ours.heading, theirs.heading);
+            assert_eq!((&ours.heading, &ours.reboots), (&theirs.heading, &theirs.reboots));
+            rebooting += ours.reboots.len();
+            if ours.added.len() < theirs.added.len() {
+                defaulted.insert(ours.heading.split(':').next().unwrap().to_owned());
+            }
             // The server adds what it sets by default, and changes nothing.
             let mut lines = theirs.added.iter();
             for line in &ours.added {
@@ -104,6 +117,12 @@ async fn w_39_what_is_rendered_from_files_is_what_the_operator_plans() {
         items.push(ours.len());
     }
     assert_eq!(items, [86, 8], "the whole catalogue, and the default");
+    assert_eq!(rebooting, 15, "what reboots machines does so in both");
+    // All else that is in the live plan alone would be lost from the rendered one.
+    assert_eq!(
+        defaulted,
+        BTreeSet::from(["metrics-exporter-namespace", "storage-based-remediation"].map(str::to_owned))
+    );
     fixture.finish().await;
 }
 
@@ -117,6 +136,20 @@ impl Fixture {
         ];
         for node in ["worker-0", "worker-1", "master-0"] {
             objects.push(self.get(&named("v1", "Node", node)).await.unwrap());
+        }
+        for kind in ["MachineConfigPool", "MachineConfig"] {
+            let kind = named("machineconfiguration.openshift.io/v1", kind, "");
+            for object in self.api(&kind).list(&ListParams::default()).await.unwrap().items {
+                objects.push(
+                    self.get(&named(
+                        "machineconfiguration.openshift.io/v1",
+                        kind["kind"].as_str().unwrap(),
+                        &object.name_any(),
+                    ))
+                    .await
+                    .unwrap(),
+                );
+            }
         }
         std::fs::write(file, json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()).unwrap();
     }

@@ -470,20 +470,19 @@ fn rules_for_operations_guard_what_they_read() {
             let (operation, expression) = (rule["operation"].as_str().unwrap(), rule["expression"].as_str().unwrap());
             assert!(operations.insert(operation.to_owned()), "{}: {operation} is there twice", draft.name);
             assert!(expression.starts_with("has(object.") || expression.starts_with("(has(object."), "{expression}");
-            // A field below status is only read behind a question whether it is there.
+            // W-43: each field is only read behind questions whether it and all above it are there.
             let read: BTreeSet<_> = expression
                 .split("object.")
                 .skip(1)
-                .map(|rest| {
-                    rest.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.')
-                        .next()
-                        .unwrap_or_default()
-                })
-                .map(|path| path.split(".exists").next().unwrap_or_default().split(".size").next().unwrap_or_default())
+                .map(|rest| rest.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.').next().unwrap())
+                .map(|path| path.split(".exists").next().unwrap().split(".size").next().unwrap())
                 .collect();
             for path in read {
-                let top = path.split('.').next().unwrap_or_default();
-                assert!(expression.contains(&format!("has(object.{top})")), "{}: {operation} reads {path}", draft.name);
+                let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
+                for part in ends.map(|end| &path[..end]) {
+                    let asks = expression.contains(&format!("has(object.{part})"));
+                    assert!(asks, "{}: {operation} reads {path} without {part}", draft.name);
+                }
             }
         }
     }

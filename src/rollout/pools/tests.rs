@@ -187,9 +187,12 @@ fn what_a_plan_depends_on_is_not_what_progress_depends_on() {
     let progress = with(finished(), &[("/status/updatedMachineCount", json!(2))]);
     assert_eq!(fingerprint(&progress, false), fingerprint(&finished(), false));
     assert_ne!(fingerprint(&progress, true), fingerprint(&finished(), true));
-    for change in
-        [("/spec/paused", json!(true)), ("/status/machineCount", json!(4)), ("/spec/configuration/name", json!(OLD))]
-    {
+    for change in [
+        ("/spec/paused", json!(true)),
+        ("/status/machineCount", json!(4)),
+        ("/spec/configuration/name", json!(OLD)),
+        ("/spec/configuration/source", json!([{"name": "99-worker-generated-kubelet"}])),
+    ] {
         let changed = with(finished(), std::slice::from_ref(&change));
         assert_ne!(fingerprint(&changed, false), fingerprint(&finished(), false), "{change:?}");
     }
