@@ -131,13 +131,18 @@ fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
     Ok(Rendered { plan, left, pools })
 }
 
-/// The recorded pools, if there are any.
+/// The recorded pools, if there are any, and what they have rendered too.
 fn pools(recorded: &[Value]) -> Option<MachineConfigPools> {
     let pools = MachineConfigPools::default();
     let is_one = |object: &&Value| is_of(object, &pools.watched());
     let found: Vec<_> = recorded.iter().filter(is_one).cloned().collect();
+    let is_there = |pool: &Value| {
+        let rendered = text(pool, "/spec/configuration/name");
+        recorded.iter().any(|object| is_of(object, &pools.learned()) && text(object, "/metadata/name") == rendered)
+    };
+    let is_known = !found.is_empty() && found.iter().all(is_there);
     pools.saw_all(&found);
-    (!found.is_empty()).then_some(pools)
+    is_known.then_some(pools)
 }
 
 /// What applying `result` sets in motion, as far as the recorded objects tell.

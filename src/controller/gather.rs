@@ -159,7 +159,9 @@ pub(super) async fn world(
     let items = look.items(&drafted, memory).await?;
     look.nothing_passes(&items, memory)?;
     let basis = Basis { profile: config.to_owned(), options: wanted.options.clone(), inputs: drafted.inputs.clone() };
-    let unused = wanted.choices.unused(&drafted.drafts);
+    let declared: Vec<_> = ctx.profiles.iter().flat_map(|profile| profile.kinds()).collect();
+    let unused =
+        wanted.choices.unused(&drafted.drafts).into_iter().chain(drafted.exclusions.unused(&declared)).collect();
     let left_out = drafted.left_out.clone();
     Ok(World::Planned(Plan { unused, left_out, ..Plan::new(basis, items) }))
 }
@@ -405,12 +407,18 @@ impl Look<'_> {
         let item = self.status.items.iter().find(|item| item.name == known.item.name);
         if matches!(known.draft.body, Body::Remove(_)) {
             let under_way = item.filter(|item| item.state == ItemState::InProgress);
-            if let Some(item) = under_way.filter(|_| self.ctx.rollouts.concern(&known.item.target)) {
+            let Some(item) = under_way.filter(|_| self.ctx.rollouts.concern(&known.item.target)) else { return Ok(()) };
+            if known.item.resource_version.is_none() {
                 let TargetRef { api_version, kind, name, .. } = &known.item.target;
                 let object =
                     json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "pools": item.pools});
                 known.item.rollout = standing(self.ctx, &object, Change::Removed).await?;
                 known.followed = Some(object);
+            } else if let Some(left) = known.followed.as_ref().filter(|_| {
+                // Others have a part in it, and it stays without ours. What is only on its way out has no uid here.
+                known.item.operation == Operation::NoChange && known.item.uid.is_some()
+            }) {
+                known.item.rollout = standing(self.ctx, left, Change::Edited).await?;
             }
             return Ok(());
         }

@@ -163,7 +163,8 @@ impl Watches {
         let listing = |open: &Open| *open.listing.borrow();
         if !in_time {
             tracing::warn!(config, "a watch has not listed its objects in time; planning goes on without it");
-            let asked = kinds.iter().filter_map(|scope| watches.get(&key(scope)));
+            // Without the pools nothing is planned: they are waited for again.
+            let asked = kinds.iter().map(key).filter(|key| *key != full_key).filter_map(|key| watches.get(&key));
             asked.for_each(|open| open.given_up.store(true, Ordering::SeqCst));
         }
         if watches.get(&full_key).is_some_and(|open| open.users.contains(config) && listing(open) != Listing::Listed) {

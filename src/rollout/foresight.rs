@@ -71,6 +71,9 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, studies: &Studies, planned
     {
         return Outlook::Known(Err(remedy));
     }
+    if let Some(remedy) = planned.result.and_then(|result| breaks_pools(pools, result, planned.takes_back)) {
+        return Outlook::Known(Err(remedy));
+    }
     let views: Vec<_> = pools.values().filter_map(|pool| View::of(pool, planned, studies)).collect();
     let unread: BTreeSet<_> = views.iter().flat_map(View::unread).collect();
     if !unread.is_empty() {
@@ -82,6 +85,29 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, studies: &Studies, planned
     }
     effect.notes.dedup();
     Outlook::Known(Ok(effect))
+}
+
+/// Why no pool that selects `object` could be rendered any more: an Ignition configuration has a version. The API server does not ask
+/// for it, and what others have of an object, without our part, may have none.
+fn breaks_pools(pools: &BTreeMap<String, Pool>, object: &Value, takes_back: bool) -> Option<String> {
+    let config = object.pointer("/spec/config").and_then(Value::as_object).filter(|config| !config.is_empty())?;
+    let version = config.get("ignition").and_then(|ignition| ignition.get("version")).and_then(Value::as_str);
+    let is_known = version.is_some_and(|version| version.starts_with("3.") || version.starts_with("2.2"));
+    let labels = labels(object);
+    let selecting: Vec<_> =
+        pools.values().filter(|pool| pool.selects(&labels)).map(|pool| pool.name.as_str()).collect();
+    (!is_known && !selecting.is_empty()).then(|| {
+        let what = if takes_back { "without our part it has" } else { "it would have" };
+        let remedy = if takes_back {
+            "Let its other owners apply it whole, delete it, or set this item aside"
+        } else {
+            "Give it spec.config.ignition.version"
+        };
+        format!(
+            "{what} no Ignition version that the machine-config controllers know, and MachineConfigPool {} could not be rendered. {remedy}",
+            selecting.join(", ")
+        )
+    })
 }
 
 /// Why `object` would reach no machine, if it would not.

@@ -1,7 +1,7 @@
 //! What a planned KubeletConfig will do: the machine-config controllers render a whole kubelet configuration from it for
 //! each pool that it selects, and the machines reboot with it (facts/machine-config-pools.md section 6).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -54,19 +54,46 @@ fn place<'a>(role: &str, name: &'a str) -> (bool, String, &'a str) {
     (role != "worker", role.to_owned(), name)
 }
 
-/// What `pool` renders of another KubeletConfig than `object`, and whether that one counts. Of a new object the name that is made of it
-/// is not known: it is the last one of its role.
-fn other<'a>(pool: &'a Pool, made_for: &str, object: Option<&Value>) -> Option<(&'a str, bool)> {
+/// Who made what pools list, by the rendered configuration that lists it and its name; `None` if that is there no more.
+pub(super) type Makers = BTreeMap<(String, String), Option<String>>;
+
+/// The KubeletConfig that the controllers made `generated` of.
+pub(super) fn maker(generated: &Value) -> Option<String> {
+    let owners = generated.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let owner =
+        owners.into_iter().flatten().find(|owner| owner.get("kind").is_some_and(|kind| kind == KUBELET_CONFIG.kind));
+    owner.and_then(|owner| owner.get("name")).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// What `pool` lists that is made of KubeletConfigs, except what is made of `object`, as far as names tell.
+fn listed<'a>(pool: &'a Pool, made_for: &str, object: Option<&Value>) -> impl Iterator<Item = &'a str> {
     let own = object.map(|object| generated(object, made_for));
-    let last = pool.sources.iter().filter_map(|source| {
-        let role = role_of(source).filter(|_| Some(source) != own.as_ref())?;
-        let is_later = match &own {
-            Some(own) => place(role, source) > place(made_for, own),
-            None => role != made_for && place(role, "") > place(made_for, ""),
-        };
-        Some((source.as_str(), is_later))
-    });
-    last.max_by_key(|(source, is_later)| (*is_later, source.to_owned()))
+    let sources = pool.sources.iter().filter(|source| is_generated(source));
+    sources.filter(move |source| Some(*source) != own.as_ref()).map(String::as_str)
+}
+
+/// Whether `source` comes later than what is made of `object`. Of a new object that is the last one of its role.
+fn is_later(source: &str, made_for: &str, object: Option<&Value>) -> bool {
+    let Some(role) = role_of(source) else { return false };
+    match object.map(|object| generated(object, made_for)) {
+        Some(own) => place(role, source) > place(made_for, &own),
+        None => role != made_for && place(role, "") > place(made_for, ""),
+    }
+}
+
+/// Another KubeletConfig than `name` of which `pool` renders something: what is made of it, and whether that counts instead.
+fn other<'a>(
+    pool: &'a Pool,
+    made_for: &str,
+    (name, live): (&str, Option<&Value>),
+    makers: &Makers,
+) -> Option<(&'a str, bool)> {
+    let is_of_another = |source: &&str| {
+        let maker = makers.get(&(pool.wanted.clone(), (*source).to_owned()));
+        maker.and_then(Option::as_deref).is_some_and(|maker| maker != name)
+    };
+    let others = listed(pool, made_for, live).filter(is_of_another);
+    others.map(|source| (source, is_later(source, made_for, live))).max_by_key(|(source, later)| (*later, *source))
 }
 
 /// For which role `source` is made, if it is made of a KubeletConfig.
@@ -80,80 +107,93 @@ pub(super) fn is_generated(source: &str) -> bool {
     role_of(source).is_some()
 }
 
-/// Whether what is made of `object` counts on `pool`, and no other KubeletConfig does.
+/// Whether what is made of `object` counts on `pool`, and nothing that is made of another one.
 pub(super) fn counts(object: &Value, pool: &Pool, made_for: &str) -> bool {
-    !other(pool, made_for, Some(object)).is_some_and(|(_, is_later)| is_later)
+    !listed(pool, made_for, Some(object)).any(|source| is_later(source, made_for, Some(object)))
 }
 
-pub(super) fn outlook(pools: &BTreeMap<String, Pool>, planned: Planned<'_>) -> Outlook {
+pub(super) fn outlook(pools: &BTreeMap<String, Pool>, makers: &Makers, planned: Planned<'_>) -> Outlook {
     let spec = |object: Option<&Value>| object.and_then(|object| object.get("spec").cloned());
-    let mut effect = Effect::default();
-    if let Some(result) = planned.result.filter(|_| !planned.takes_back)
-        && let Some(problem) = problem(pools, planned.live, result)
+    let objects = [planned.live, planned.result].into_iter().flatten();
+    // A pool that is reached no more loses the configuration, and reboots too.
+    let concerned: BTreeMap<_, _> = objects
+        .flat_map(|object| reached(pools, object))
+        .map(|(pool, made_for)| (&pool.name, (pool, made_for)))
+        .collect();
+    if let Some(problem) = planned.result.filter(|_| !planned.takes_back).and_then(|result| problem(&concerned, result))
     {
         return Outlook::Known(Err(problem));
     }
     if spec(planned.live) == spec(planned.result) {
-        return Outlook::Known(Ok(effect));
+        return Outlook::Known(Ok(Effect::default()));
     }
-    // A pool that is reached no more loses the configuration, and reboots too.
-    let concerned: BTreeMap<_, _> = [planned.live, planned.result]
-        .into_iter()
-        .flatten()
-        .flat_map(|object| reached(pools, object))
-        .map(|(pool, made_for)| (&pool.name, (pool, made_for)))
+    let unread: BTreeSet<_> = concerned
+        .values()
+        .flat_map(|(pool, made_for)| listed(pool, made_for, planned.live).map(|source| (&pool.wanted, source)))
+        .filter(|(wanted, source)| !makers.contains_key(&((*wanted).clone(), (*source).to_owned())))
+        .map(|(_, source)| source.to_owned())
         .collect();
+    if !unread.is_empty() {
+        return Outlook::Unread(unread.into_iter().collect());
+    }
+    let name = planned.live.or(planned.result).map(|object| TargetRef::of(object).name).unwrap_or_default();
+    let mut effect = Effect::default();
+    let (mut overridden, mut takes_it) = (Vec::new(), false);
     for (pool, made_for) in concerned.into_values() {
-        let name = &pool.name;
-        match other(pool, made_for, planned.live) {
-            Some((other, true)) => {
+        let of_pool = &pool.name;
+        if let Some((other, counts)) = other(pool, made_for, (&name, planned.live), makers) {
+            let is_second = role_of(other) == Some(made_for);
+            if is_second && !planned.takes_back && (counts || planned.live.is_none()) {
+                // Settings of one of them are lost, whichever counts.
+                return Outlook::Known(Err(format!(
+                    "MachineConfigPool {of_pool} has a KubeletConfig already (rendered as {other}), and only one counts: put what this \
+                     one sets into that one and set this item aside, or delete that one"
+                )));
+            }
+            if counts {
+                overridden.push(of_pool.as_str());
                 effect.notes.push(format!(
-                    "Pool {name} has a KubeletConfig of its own (rendered as {other}), which overrides this one: its machines keep \
+                    "Pool {of_pool} has a KubeletConfig of its own (rendered as {other}), which overrides this one: its machines keep \
                      what they have."
                 ));
                 continue;
             }
-            Some((other, false)) if role_of(other) == Some(made_for) => effect.notes.push(format!(
-                "Pool {name} has another KubeletConfig (rendered as {other}), which this one overrides: only one of them counts."
-            )),
-            Some(_) | None => {}
+            if is_second {
+                effect.notes.push(format!(
+                    "Pool {of_pool} has another KubeletConfig (rendered as {other}), which this one overrides: only one of them counts."
+                ));
+            }
         }
-        effect.pools.insert(name.clone(), pool.machines);
-        effect.notes.push(format!("The kubelet of each machine of pool {name} restarts with another configuration."));
+        takes_it |= pool.machines > 0;
+        effect.pools.insert(of_pool.clone(), pool.machines);
+        effect
+            .notes
+            .push(format!("The kubelet of each machine of pool {of_pool} restarts with another configuration."));
         effect.notes.extend(state_of(pool));
+    }
+    if !takes_it && !planned.takes_back && planned.result.is_some() {
+        return Outlook::Known(Err(match overridden.as_slice() {
+            [] => reaches_no_machine(&effect.pools.keys().map(String::as_str).collect::<Vec<_>>()),
+            pools => format!(
+                "no machine would take it in: MachineConfigPool {} has a KubeletConfig of its own, which overrides this one",
+                pools.join(", ")
+            ),
+        }));
     }
     Outlook::Known(Ok(effect))
 }
 
-/// Why `result` must not be written, or would be of no use.
-fn problem(pools: &BTreeMap<String, Pool>, live: Option<&Value>, result: &Value) -> Option<String> {
+/// Why `result` must not be written, whatever else there is.
+fn problem(concerned: &BTreeMap<&String, (&Pool, &str)>, result: &Value) -> Option<String> {
     if let Some(field) = refused(result) {
         return Some(format!(
             "the machine-config controllers refuse {field}, although the API server takes it, and would stop rendering \
              for its pools"
         ));
     }
-    let reached = reached(pools, result);
-    if reached.is_empty() {
-        return Some(
-            "its machineConfigPoolSelector selects no MachineConfigPool: correct it, or label the pool".to_owned(),
-        );
-    }
-    if reached.iter().all(|(pool, _)| pool.machines == 0) {
-        let names: Vec<_> = reached.iter().map(|(pool, _)| pool.name.as_str()).collect();
-        return Some(reaches_no_machine(&names));
-    }
-    // Two of them for one role: settings of one are lost, whichever counts.
-    reached.iter().filter(|(pool, made_for)| pool.name == *made_for).find_map(|(pool, made_for)| {
-        let (other, is_later) = other(pool, made_for, live)?;
-        let same_role = role_of(other) == Some(made_for);
-        (same_role && (live.is_none() || is_later)).then(|| {
-            format!(
-                "MachineConfigPool {made_for} has a KubeletConfig already (rendered as {other}), and only one counts: put what this one \
-                 sets into that one and set this item aside, or delete that one"
-            )
-        })
-    })
+    let selects_none = !concerned.values().any(|(pool, _)| selects(result, pool));
+    selects_none
+        .then(|| "its machineConfigPoolSelector selects no MachineConfigPool: correct it, or label the pool".to_owned())
 }
 
 /// What is kept of a KubeletConfig whose rollout is followed.
@@ -162,7 +202,7 @@ pub(super) fn followed(object: &Value) -> Value {
     json!({
         "apiVersion": part("/apiVersion"), "kind": part("/kind"),
         "metadata": {
-            "name": part("/metadata/name"), "generation": part("/metadata/generation"),
+            "name": part("/metadata/name"), "uid": part("/metadata/uid"), "generation": part("/metadata/generation"),
             "annotations": {SUFFIX: object.pointer("/metadata/annotations").and_then(|all| all.get(SUFFIX))},
         },
         "spec": part("/spec"),
@@ -250,10 +290,15 @@ mod tests {
     }
 
     fn outlook_of(sources: &[&str], live: Option<&Value>, result: Option<&Value>) -> Result<Effect, String> {
-        match outlook(&pools(sources), Planned { live, result, takes_back: false }) {
+        match outlook(&pools(sources), &makers(sources, Some("theirs")), Planned { live, result, takes_back: false }) {
             Outlook::Known(known) => known,
             Outlook::Unread(names) => panic!("{names:?}"),
         }
+    }
+
+    fn makers(sources: &[&str], maker: Option<&str>) -> Makers {
+        let key = |source: &&str| ("r".to_owned(), (*source).to_owned());
+        sources.iter().map(|source| (key(source), maker.map(str::to_owned))).collect()
     }
 
     #[test]
@@ -305,13 +350,16 @@ mod tests {
             [fast, worker].iter().map(Pool::read).map(|pool| (pool.name.clone(), pool)).collect()
         };
         let wanted = config(json!({"maxPods": 300}));
-        let outlook_of = |pools: &BTreeMap<String, Pool>| match outlook(
+        let makers = makers(&["99-fast-generated-kubelet"], Some("theirs"));
+        let known_of = |pools: &BTreeMap<String, Pool>| match outlook(
             pools,
+            &makers,
             Planned { live: None, result: Some(&wanted), takes_back: false },
         ) {
-            Outlook::Known(known) => known.unwrap(),
+            Outlook::Known(known) => known,
             Outlook::Unread(names) => panic!("{names:?}"),
         };
+        let outlook_of = |pools: &BTreeMap<String, Pool>| known_of(pools).unwrap();
         assert_eq!(outlook_of(&pools_with(3, &[])).pools, [("fast".to_owned(), 2), ("worker".to_owned(), 3)].into());
         // All machines of workers may be in pools of their own.
         assert_eq!(outlook_of(&pools_with(0, &[])).machines(), 2);
@@ -321,19 +369,23 @@ mod tests {
             overridden.notes[0].contains("a KubeletConfig of its own (rendered as 99-fast-generated-kubelet)"),
             "{overridden:?}"
         );
+        // M9: the only machines there are would not take it in.
+        let nobody = known_of(&pools_with(0, &["99-fast-generated-kubelet"])).unwrap_err();
+        assert!(nobody.contains("no machine would take it in: MachineConfigPool fast"), "{nobody}");
     }
 
     /// Case M9.
     #[test]
     fn m9_what_would_reach_no_machine_is_no_plan() {
         let mut empty = pools(&[]);
-        let none = json!({"metadata": {"name": "worker", "labels": {"pool": "worker"}}, "spec": {"machineConfigSelector": {}}});
-        empty.insert("worker".to_owned(), Pool::read(&none));
+        let worker = json!({"metadata": {"name": "worker", "labels": {"pool": "worker"}}, "spec": {"machineConfigSelector": {}}});
+        empty.insert("worker".to_owned(), Pool::read(&worker));
         let wanted = config(json!({}));
         let planned = |takes_back| Planned { live: None, result: Some(&wanted), takes_back };
-        let Outlook::Known(Err(problem)) = outlook(&empty, planned(false)) else { panic!("a plan") };
+        let none = Makers::new();
+        let Outlook::Known(Err(problem)) = outlook(&empty, &none, planned(false)) else { panic!("a plan") };
         assert!(problem.contains("has no machines"), "{problem}");
-        assert!(matches!(outlook(&empty, planned(true)), Outlook::Known(Ok(_))));
+        assert!(matches!(outlook(&empty, &none, planned(true)), Outlook::Known(Ok(_))));
     }
 
     /// Case M11: of two for one pool the settings of one are lost.
@@ -353,5 +405,16 @@ mod tests {
         let later = outlook_of(&both, Some(&with_number("1")), Some(&other)).unwrap();
         assert!(later.notes[0].contains("which this one overrides"), "{later:?}");
         assert!(outlook_of(&both[..1], Some(&with_number("")), Some(&other)).unwrap().notes.len() == 1);
+        // What a pool still lists may be what is left of our own, or of one that is gone.
+        let first = |makers: &Makers| {
+            let planned = Planned { live: None, result: Some(&other), takes_back: false };
+            outlook(&pools(&both[..1]), makers, planned)
+        };
+        assert_eq!(first(&Makers::new()), Outlook::Unread(vec![both[0].to_owned()]));
+        for maker in [None, Some("k")] {
+            assert!(matches!(first(&makers(&both[..1], maker)), Outlook::Known(Ok(_))), "{maker:?}");
+        }
+        let owned = json!({"metadata": {"ownerReferences": [{"kind": "KubeletConfig", "name": "theirs"}]}});
+        assert_eq!((maker(&owned), maker(&json!({}))), (Some("theirs".to_owned()), None));
     }
 }

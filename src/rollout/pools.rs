@@ -24,6 +24,9 @@ pub struct MachineConfigPools {
     state: Mutex<State>,
 }
 
+/// A MachineConfig that was made of a KubeletConfig: its name, and uid and generation of that.
+type Made = (String, String, i64);
+
 #[derive(Default)]
 struct State {
     pools: BTreeMap<String, Pool>,
@@ -33,8 +36,10 @@ struct State {
     rendered: BTreeMap<String, Parts>,
     /// What its sources brought when they were read after it, by its name and theirs.
     sources: BTreeMap<(String, String), Parts>,
-    /// The MachineConfigs that were made of KubeletConfigs, by name and the generation of those.
-    generated: BTreeMap<(String, i64), Value>,
+    /// The MachineConfigs that were made of KubeletConfigs.
+    generated: BTreeMap<Made, Value>,
+    /// Of which KubeletConfig that is there was made what pools list, by the rendered configuration that lists it and its name.
+    makers: BTreeMap<(String, String), Option<String>>,
     /// Whether what was made of KubeletConfigs existed after one was removed, by the rendered configuration that lists it and the names
     /// of both.
     exists: BTreeMap<(String, (String, String)), bool>,
@@ -96,13 +101,24 @@ impl Rollouts for MachineConfigPools {
     fn outlook(&self, planned: Planned<'_>) -> Outlook {
         let state = self.state();
         match planned.result.or(planned.live) {
-            Some(object) if kubelet::is(&TargetRef::of(object)) => kubelet::outlook(&state.pools, planned),
+            Some(object) if kubelet::is(&TargetRef::of(object)) => {
+                kubelet::outlook(&state.pools, &state.makers, planned)
+            }
             _ => foresight::outlook(&state.pools, &state.studies, planned),
         }
     }
 
     fn study(&self, planned: Planned<'_>, name: &str, read: Option<&Value>) {
         let state = &mut *self.state();
+        let object = planned.result.or(planned.live);
+        if kubelet::is_generated(name) && object.is_some_and(|object| kubelet::is(&TargetRef::of(object))) {
+            let wanted: BTreeSet<_> = state.pools.values().map(|pool| &pool.wanted).collect();
+            state.makers.retain(|(rendered, _), _| wanted.contains(rendered));
+            let listing = state.pools.values().filter(|pool| pool.sources.contains(name));
+            let maker = read.and_then(kubelet::maker);
+            state.makers.extend(listing.map(|pool| ((pool.wanted.clone(), name.to_owned()), maker.clone())));
+            return;
+        }
         state.studies.learn(&state.pools, planned, name, read);
     }
 
@@ -157,7 +173,7 @@ impl Rollouts for MachineConfigPools {
             if !state.generated.contains_key(&of_this) {
                 let listed = |known: &str| state.pools.values().any(|pool| pool.sources.contains(known));
                 let gone: Vec<_> =
-                    state.generated.keys().filter(|(known, _)| known == name || !listed(known)).cloned().collect();
+                    state.generated.keys().filter(|(known, ..)| known == name || !listed(known)).cloned().collect();
                 gone.iter().for_each(|key| drop(state.generated.remove(key)));
                 state.generated.insert(of_this, json!({"spec": read.get("spec")}));
                 return;
@@ -279,7 +295,7 @@ impl State {
         Standing::Known(Rollout::Done("no machine has it any more".to_owned()))
     }
 
-    /// How far the pools `selecting` are with a KubeletConfig: what they render is the MachineConfig that is made of it.
+    /// How far the pools that `object` reaches are with a KubeletConfig: what they render is the MachineConfig that is made of it.
     fn of_kubelet(&self, object: &Value, change: Change) -> Standing {
         match kubelet::verdict(object) {
             Verdict::Unseen => {
@@ -380,8 +396,10 @@ fn done(pools: &[&Pool]) -> Standing {
 }
 
 /// The MachineConfig `name` as it was made of this generation of `object`.
-fn generation_of(object: &Value, name: &str) -> (String, i64) {
-    (name.to_owned(), object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default())
+/// What was made of `object` as it is now, under that name: another object of the same name begins anew.
+fn generation_of(object: &Value, name: &str) -> Made {
+    let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+    (name.to_owned(), part("/metadata/uid").to_string(), part("/metadata/generation").as_i64().unwrap_or_default())
 }
 
 fn waiting(text: String, paused: bool) -> Standing {

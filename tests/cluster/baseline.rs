@@ -149,6 +149,39 @@ async fn w_18_without_machine_configs_the_rest_is_planned() {
     fixture.finish().await;
 }
 
+/// M11: a removed KubeletConfig is gone long before any machine hears of it; one that is made again with other content is another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m11_what_a_kubelet_config_leaves_is_waited_for_and_is_not_taken_for_a_new_one() {
+    let fixture = Fixture::without_operator(Setup { profile: BASELINE, speed: 50.0, ..Setup::default() }).await;
+    fixture.masters_are_schedulable(false).await;
+    let mut fixture = fixture;
+    fixture.start_operator();
+    let features = |performance: &str, manager: &str| json!({"swap": "Disabled", "hyperConverged": "Disabled", "kubeletPerformance": performance, "cpuManager": manager});
+    fixture.configure_baseline(json!({"features": features("Enabled", "Disabled")})).await;
+    let pool = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": {"name": "worker"}});
+    for (wanted, operation, rendered) in [
+        (features("Enabled", "Disabled"), Operation::Create, true),
+        (features("Disabled", "Disabled"), Operation::Remove, false),
+        (features("Disabled", "Enabled"), Operation::Create, true),
+    ] {
+        let options = json!({"platformBaseline": {"features": wanted}});
+        fixture.patch(json!({"action": "DryRun", "approvedPlanHash": null, "options": options})).await;
+        let is_planned =
+            |status: &VirtPlatformConfigStatus| status.items.iter().any(|item| item.operation == operation);
+        let plan = fixture.wait(&format!("{operation:?}"), is_planned).await;
+        assert_eq!(of(&plan, "kubelet-worker").pools, ["worker"], "{plan:#?}");
+        fixture.patch(json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;
+        fixture.wait_for(Phase::Completed).await;
+        let found = fixture.get(&pool).await.unwrap();
+        let sources = found["spec"]["configuration"]["source"].as_array().unwrap();
+        let lists = sources.iter().any(|source| source["name"] == "99-worker-generated-kubelet");
+        assert_eq!(lists, rendered, "{operation:?}: {found:#}");
+        assert_eq!(found["spec"]["configuration"]["name"], found["status"]["configuration"]["name"], "{operation:?}");
+        assert_eq!(found["status"]["updatedMachineCount"], found["status"]["machineCount"], "{operation:?}");
+    }
+    fixture.finish().await;
+}
+
 /// W-2, W-3: a setting in a document that administrators keep is merged by key, follows their edits without a word, and goes without the
 /// rest; a document that can't be understood is left alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -203,7 +203,7 @@ fn check_operation(operation: &json_patch::PatchOperation) -> Result<(), String>
 /// Takes the field out of what is wanted. What the object has of it by us alone stays wanted as it is there: an apply without
 /// it would delete it. Whoever changes it has it from then on. What others have of it is theirs alone.
 fn leave(desired: &mut Value, field: &str, live: Option<&Value>, manager: &str) -> Result<(), String> {
-    if through_list(desired, field) {
+    if through_list(desired, field) || live.is_some_and(|live| through_list(live, field)) {
         return Err(format!(
             "{field} leads into a list, whose entries have no fixed places: leave the whole list alone"
         ));
@@ -212,12 +212,13 @@ fn leave(desired: &mut Value, field: &str, live: Option<&Value>, manager: &str) 
     let Some(live) = live else { return Ok(()) };
     let is_part =
         |part: &str, of: &str| part.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    for ours in fields::owned_alone_by(live, manager) {
-        let ours = ours.within_maps();
-        // The part of it that is ours, or all of it as a part of what is ours.
-        let place = if is_part(field, &ours) { field } else { &ours };
-        if let Some(there) = live.pointer(place).filter(|_| is_part(place, field)) {
-            pointer::put(desired, place, there.clone());
+    for owned in fields::owned_alone_by(live, manager) {
+        let place = owned.within_maps();
+        if is_part(&place, field) {
+            owned.copy(live, desired);
+        } else if let Some(there) = live.pointer(field).filter(|_| is_part(field, &place)) {
+            // It is a part of what is ours as a whole.
+            pointer::put(desired, field, there.clone());
         }
     }
     Ok(())

@@ -3,6 +3,8 @@
 use glob::Pattern;
 use serde::Deserialize;
 
+use profile_sdk::Declared;
+
 use crate::api::TargetRef;
 
 /// The excluded objects, or why they can't be told.
@@ -74,13 +76,14 @@ impl Exclusions {
         }))
     }
 
-    /// What is excluded and is none of `targets`: a sentence for each.
-    pub fn unused<'a>(&'a self, targets: &'a [TargetRef]) -> impl Iterator<Item = String> + 'a {
+    /// What is excluded and can be none of what profiles have `declared`: a sentence for each. The list is that of all configurations, and
+    /// of what is switched off too.
+    pub fn unused<'a>(&'a self, declared: &'a [&'a Declared]) -> impl Iterator<Item = String> + 'a {
         let rules = self.0.as_deref().unwrap_or_default().iter();
-        rules.filter(|rule| !targets.iter().any(|target| rule.means(target))).map(|rule| {
+        rules.filter(|rule| !declared.iter().any(|declared| rule.may_mean(declared))).map(|rule| {
             let namespace = rule.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
             format!(
-                "The annotation {} names {} {namespace}{}, which is no object of this plan.",
+                "The annotation {} names {} {namespace}{}, which is no object of any plan.",
                 profile_sdk::DISABLED_RESOURCES,
                 rule.kind,
                 rule.name
@@ -90,6 +93,10 @@ impl Exclusions {
 }
 
 impl Rule {
+    fn may_mean(&self, declared: &Declared) -> bool {
+        self.kind == declared.kind.kind && declared.name.is_none_or(|name| self.name.matches(name))
+    }
+
     fn means(&self, target: &TargetRef) -> bool {
         let namespace = target.namespace.as_deref().unwrap_or_default();
         self.kind == target.kind

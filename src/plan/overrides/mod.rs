@@ -110,8 +110,7 @@ impl Choices {
             let namespace = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
             format!("spec.overrides names {kind} {namespace}{name}, which is no object of this plan.")
         });
-        let targets: Vec<_> = drafts.iter().map(target).collect();
-        items.chain(overrides).chain(self.exclusions.unused(&targets)).collect()
+        items.chain(overrides).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What annotations, spec and the list of excluded objects make of one object.
 
-use profile_sdk::{Body, Draft, ObjectRef, is_powerful};
+use profile_sdk::{Access, Body, Declared, Draft, Kind, ObjectRef, is_powerful};
 use serde_json::{Value, json};
 
 use super::*;
@@ -107,6 +107,16 @@ fn w_26_a_field_that_is_left_to_others_is_not_written_and_not_deleted() {
     let mut whole = live(json!({IGNORE: "/spec/theirs/a"}), json!({"f:spec": {"f:theirs": {}}}));
     whole["spec"] = json!({"theirs": {"a": 1, "b": 2}});
     assert_eq!(adjusted(&whole).unwrap().desired["spec"]["theirs"], json!({"a": 1}), "a map that is ours as a whole");
+    // Of a list only our entry, and of that what is ours.
+    let mut list = live(
+        json!({IGNORE: "/spec/parts"}),
+        json!({"f:spec": {"f:parts": {"k:{\"name\":\"b\"}": {".": {}, "f:name": {}, "f:size": {}}}}}),
+    );
+    list["spec"]["parts"] = json!([{"name": "a", "size": 1}, {"name": "b", "size": 2, "colour": "red"}]);
+    assert_eq!(adjusted(&list).unwrap().desired["spec"]["parts"], json!([{"name": "b", "size": 2}]));
+    let mut through = live(json!({IGNORE: "/spec/others/0/size"}), json!({}));
+    through["spec"]["others"] = json!([{"size": 1}]);
+    assert!(adjusted(&through).unwrap_err().contains("leads into a list"));
     // Absent in the object, and so in what is wanted; maps that would be empty go with it.
     let absent = adjusted(&with(IGNORE, "/spec/deep/only, /spec/none/at/all")).unwrap();
     assert_eq!(absent.desired["spec"], json!({"size": 1, "list": [1, 2]}));
@@ -208,12 +218,17 @@ fn what_is_skipped_or_excluded_is_set_aside_and_names_who_needs_it() {
     ] {
         assert_eq!(excluded(text), Ok(expected), "{text}");
     }
-    // W-28: what means nothing is said.
-    let exclusions =
-        Exclusions::parse(Some("- {kind: widget, name: w, namespace: 'n*'}\n- {kind: Widget, name: 'w*'}"));
-    let unused = Choices { exclusions, ..Choices::default() }.unused(std::slice::from_ref(&draft));
-    assert_eq!(unused.len(), 1, "{unused:?}");
-    assert!(unused[0].contains("disabled-resources names widget n*/w, which is no object of this plan"), "{unused:?}");
+    // W-28: what means nothing is said, unless it is of another configuration, or of what is switched off.
+    let kind = Kind { group: "example.dev", versions: &["v1"], kind: "Widget", plural: "widgets" };
+    let declared = |name| Declared { kind, access: Access::Write, name, namespace: None };
+    let text = "- {kind: widget, name: w, namespace: 'n*'}\n- {kind: Widget, name: 'w*'}\n- {kind: Widget, name: x}";
+    let exclusions = Exclusions::parse(Some(text));
+    let named = declared(Some("w"));
+    let unused: Vec<_> = exclusions.unused(&[&named]).collect();
+    assert_eq!(unused.len(), 2, "{unused:?}");
+    assert!(unused[0].contains("disabled-resources names widget n*/w, which is no object of any plan"), "{unused:?}");
+    assert!(unused[1].contains("names Widget x,"), "{unused:?}");
+    assert_eq!(exclusions.unused(&[&declared(None)]).count(), 1, "an object of any name");
     // Nobody can tell what is meant: nothing is written.
     for text in [
         "Widget/w",

@@ -16,7 +16,7 @@ fn kargs(arguments: &[&str]) -> Value {
 fn files(files: &[(&str, &str)]) -> Value {
     let files: Vec<_> =
         files.iter().map(|(path, source)| json!({"path": path, "contents": {"source": source}})).collect();
-    json!({"config": {"storage": {"files": files}}})
+    json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": files}}})
 }
 
 /// A world of pools with what they have rendered, and the sources of that.
@@ -186,4 +186,26 @@ fn a_rendered_configuration_or_a_source_that_is_gone_is_no_obstacle() {
     assert_eq!(world.effect(None, Some(&ours)).0.unwrap().machines(), 3);
     world.objects.remove("rendered");
     assert_eq!(world.effect(None, Some(&ours)).0.unwrap().machines(), 3);
+}
+
+/// What others have of an object may be no whole configuration: pools that select it could not be rendered.
+#[test]
+fn what_no_pool_could_render_is_no_plan() {
+    let world = World::new(files(&[]), &[]);
+    let whole = machine_config("m", "worker", files(&[("/a", "data:,x")]));
+    let mut rest = whole.clone();
+    rest["spec"]["config"]["ignition"] = json!({});
+    let empty = machine_config("m", "worker", json!({"config": {}}));
+    let outlook_of = |result: &Value, takes_back| {
+        outlook(&world.pools, &Studies::default(), Planned { live: Some(&whole), result: Some(result), takes_back })
+    };
+    for (takes_back, says) in
+        [(true, "Let its other owners apply it whole"), (false, "Give it spec.config.ignition.version")]
+    {
+        let Outlook::Known(Err(remedy)) = outlook_of(&rest, takes_back) else { panic!("a plan") };
+        assert!(remedy.contains("MachineConfigPool worker could not be rendered") && remedy.contains(says), "{remedy}");
+        assert!(!matches!(outlook_of(&empty, takes_back), Outlook::Known(Err(_))), "nothing to read is nothing wrong");
+    }
+    rest["metadata"]["labels"] = json!({});
+    assert!(!matches!(outlook_of(&rest, true), Outlook::Known(Err(_))), "no pool selects it");
 }
