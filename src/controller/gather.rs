@@ -407,18 +407,19 @@ impl Look<'_> {
         let item = self.status.items.iter().find(|item| item.name == known.item.name);
         if matches!(known.draft.body, Body::Remove(_)) {
             let under_way = item.filter(|item| item.state == ItemState::InProgress);
-            let Some(item) = under_way.filter(|_| self.ctx.rollouts.concern(&known.item.target)) else { return Ok(()) };
-            if known.item.resource_version.is_none() {
-                let TargetRef { api_version, kind, name, .. } = &known.item.target;
-                let object =
-                    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "pools": item.pools});
-                known.item.rollout = standing(self.ctx, &object, Change::Removed).await?;
-                known.followed = Some(object);
-            } else if let Some(left) = known.followed.as_ref().filter(|_| {
-                // Others have a part in it, and it stays without ours. What is only on its way out has no uid here.
-                known.item.operation == Operation::NoChange && known.item.uid.is_some()
-            }) {
-                known.item.rollout = standing(self.ctx, left, Change::Edited).await?;
+            let is_made = known.item.operation == Operation::NoChange && self.ctx.rollouts.concern(&known.item.target);
+            let Some(item) = under_way.filter(|_| is_made) else { return Ok(()) };
+            match (&known.item.uid, &known.item.resource_version, &known.followed) {
+                (None, None, _) => {
+                    let TargetRef { api_version, kind, name, .. } = &known.item.target;
+                    let gone = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "pools": item.pools});
+                    known.item.rollout = standing(self.ctx, &gone, Change::Removed).await?;
+                    known.followed = Some(gone);
+                }
+                // Others have a part in it, and it stays without ours.
+                (Some(_), Some(_), Some(left)) => known.item.rollout = standing(self.ctx, left, Change::Edited).await?,
+                // It is on its way out, and not gone.
+                _ => {}
             }
             return Ok(());
         }
