@@ -10,6 +10,7 @@ pub mod controller;
 pub mod endpoints;
 pub mod engine;
 pub mod leader;
+pub mod limits;
 pub mod plan;
 pub mod registry;
 pub mod rollout;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use profile_sdk::LeftOut;
 
 use crate::api::Operation;
+use crate::limits::visible;
 use crate::plan::item::PlanItem;
 use crate::plan::{Plan, summary};
 
@@ -60,5 +61,6 @@ fn items(plan: &Plan, heading: &str, impact: impl Fn(&PlanItem) -> String) -> St
     for LeftOut { feature, reason } in &plan.left_out {
         let _ = writeln!(text, "# - {feature}: {reason}.");
     }
-    text
+    // What others have written moves no cursor and hides nothing.
+    visible(&text).into_owned()
 }

@@ -3,14 +3,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::HeaderValue;
+use bytes::Bytes;
 use http::header::USER_AGENT;
+use http::{HeaderValue, Response};
+use http_body::Body;
+use http_body_util::BodyExt;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{ClientBuilder, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tower::util::MapResponseLayer;
 use tower::{BoxError, ServiceBuilder};
+
+use crate::limits::Shallow;
 
 /// Longest time for a connection to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -83,7 +89,8 @@ pub fn client(mut config: Config) -> Result<Client, ConnectError> {
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.headers.push((USER_AGENT, HeaderValue::from_static(concat!("virt-advisor/", env!("CARGO_PKG_VERSION")))));
     if config.proxy_url.is_some() {
-        return Client::try_from(config).map_err(problem);
+        let builder = ClientBuilder::try_from(config).map_err(problem)?;
+        return Ok(builder.with_layer(&MapResponseLayer::new(shallow)).build());
     }
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
@@ -96,6 +103,18 @@ pub fn client(mut config: Config) -> Result<Client, ConnectError> {
         .option_layer(config.auth_layer().map_err(problem)?)
         .layer(config.extra_headers_layer().map_err(problem)?)
         .map_err(BoxError::from)
+        .map_response(shallow)
         .service(hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector));
     Ok(ClientBuilder::new(service, config.default_namespace).build())
+}
+
+/// `answer` without what is nested so deep that it could not be read: one object of a list must not hide the others.
+fn shallow<B>(answer: Response<B>) -> Response<impl Body<Data = Bytes, Error = B::Error> + Send>
+where
+    B: Body<Data = Bytes> + Send,
+{
+    answer.map(|body| {
+        let mut shallow = Shallow::default();
+        body.map_frame(move |frame| frame.map_data(|data| shallow.filter(data)))
+    })
 }

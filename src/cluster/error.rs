@@ -4,6 +4,8 @@ use std::fmt;
 
 use kube::core::Status;
 
+use crate::limits::{OBJECT_DEPTH, WORDS, cut_text, visible};
+
 /// A request that did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
@@ -27,6 +29,11 @@ pub enum ClusterError {
     /// Others own fields with other values: the field as the server names it, and the manager.
     #[error("others own {} of the fields", .0.len())]
     Conflicts(Vec<(String, String)>),
+    /// The object is nested so deep that a part of it is left out where it is read: it can't be compared.
+    #[error(
+        "it is nested more than {OBJECT_DEPTH} levels deep, and can't be compared: whoever owns it must flatten the value that is"
+    )]
+    TooDeep,
     /// The object is not the one, or not in the state, that the precondition names.
     #[error("the object has changed since it was looked at")]
     Moved,
@@ -107,9 +114,12 @@ impl ClusterError {
         match self {
             Self::Transient { .. } => "the API server could not answer".to_owned(),
             Self::NotFound { .. } => "it does not exist".to_owned(),
-            Self::NotServed | Self::Conflicts(_) | Self::Moved | Self::Webhook { .. } | Self::Refused(_) => {
-                self.to_string()
-            }
+            Self::NotServed
+            | Self::Conflicts(_)
+            | Self::TooDeep
+            | Self::Moved
+            | Self::Webhook { .. }
+            | Self::Refused(_) => self.to_string(),
         }
     }
 
@@ -121,6 +131,7 @@ impl ClusterError {
             Self::NotServed => "KindNotServed",
             Self::NotFound { .. } => "NotFound",
             Self::Conflicts(_) => "FieldConflict",
+            Self::TooDeep => "TooDeep",
             Self::Moved => "Moved",
             Self::Webhook { .. } => "WebhookUnavailable",
             Self::Refused(_) => "Refused",
@@ -133,10 +144,13 @@ impl From<kube::Error> for ClusterError {
         match error {
             kube::Error::Api(status) => of_status(&status),
             kube::Error::Discovery(_) => Self::NotServed,
-            other => Self::Transient { message: other.to_string() },
+            other => Self::Transient { message: words(&other.to_string()) },
         }
     }
 }
+
+/// As many causes of a refusal as are told.
+const CAUSES: usize = 50;
 
 /// Texts of answers without a reason that no retry changes (observed on kube-apiserver 1.36).
 const PERMANENT: [&str; 6] = [
@@ -151,23 +165,53 @@ const PERMANENT: [&str; 6] = [
 /// Texts of answers that come from a webhook that does not answer (observed on kube-apiserver 1.36).
 const WEBHOOK: [&str; 2] = ["failed calling webhook", "conversion webhook for "];
 
+/// What a server or a connection says, as it may go into a log or a status: bounded, and with every character seen.
+fn words(text: &str) -> String {
+    visible(&cut_text(text, WORDS)).into_owned()
+}
+
+/// Beginnings of what a server says that only is not ready, or can't answer in time (apiserver and etcd, observed on
+/// kube-apiserver 1.36). Whatever else it says with such a code may quote an object, and is left out.
+const NOT_READY: [&str; 9] = [
+    "etcdserver: ",
+    "context deadline exceeded",
+    "Timeout: ",
+    "Too many requests",
+    "the server is currently unable to handle the request",
+    "the server was unable to return a response in time",
+    "The provided continue parameter is too old",
+    "storage is (re)initializing",
+    "too old resource version",
+];
+
+/// Why an answer may be another one later.
+fn transient(status: &Status) -> ClusterError {
+    let told = NOT_READY.iter().any(|text| status.message.starts_with(text));
+    let reason = if status.reason.is_empty() { "no reason given" } else { &status.reason };
+    let said = if told { format!(": {}", cut_text(&status.message, SHORT_WORDS)) } else { String::new() };
+    ClusterError::Transient { message: words(&format!("it answers {} {reason}{said}", status.code)) }
+}
+
+/// As much as is told of a server that is not ready.
+const SHORT_WORDS: usize = 200;
+
 fn of_status(status: &Status) -> ClusterError {
     let causes = || status.details.iter().flat_map(|details| &details.causes);
     let conflicts: Vec<_> = causes()
         .filter(|cause| cause.reason == "FieldManagerConflict")
-        .map(|cause| (cause.field.clone(), manager(&cause.message).to_owned()))
+        .map(|cause| (cause.field.clone(), words(manager(&cause.message))))
         .collect();
     let refused = || {
         let causes = causes().map(|cause| Cause {
-            reason: cause.reason.clone(),
-            field: cause.field.clone(),
-            message: cause.message.clone(),
+            reason: words(&cause.reason),
+            field: words(&cause.field),
+            message: words(&cause.message),
         });
         ClusterError::Refused(Refusal {
             code: status.code,
-            reason: status.reason.clone(),
-            message: status.message.clone(),
-            causes: causes.collect(),
+            reason: words(&status.reason),
+            message: words(&status.message),
+            causes: causes.take(CAUSES).collect(),
         })
     };
     // Admission may refuse with whatever code it likes.
@@ -179,17 +223,17 @@ fn of_status(status: &Status) -> ClusterError {
         404 if status.reason != "NotFound" => ClusterError::NotServed,
         404 => ClusterError::NotFound {
             namespace_missing: status.details.as_ref().is_some_and(|details| details.kind == "namespaces"),
-            message: status.message.clone(),
+            message: words(&status.message),
         },
         409 if !conflicts.is_empty() => ClusterError::Conflicts(conflicts),
         409 => ClusterError::Moved,
         422 if causes().any(|cause| cause.field == "metadata.uid") => ClusterError::Moved,
         500.. if PERMANENT.iter().any(|text| status.message.contains(text)) => refused(),
         500 if WEBHOOK.iter().any(|text| status.message.contains(text)) => {
-            ClusterError::Webhook { message: status.message.clone() }
+            ClusterError::Webhook { message: words(&status.message) }
         }
         // 410: what was asked for has expired, as a place in a list. It is asked for anew.
-        401 | 408 | 410 | 429 | 500.. => ClusterError::Transient { message: status.message.clone() },
+        401 | 408 | 410 | 429 | 500.. => transient(status),
         _ => refused(),
     }
 }
@@ -269,10 +313,26 @@ mod tests {
                 ClusterError::NotFound { .. } => "absent",
                 ClusterError::NotServed => "not served",
                 ClusterError::Moved => "moved",
+                ClusterError::TooDeep => "too deep",
                 ClusterError::Conflicts(_) => "conflicts",
             };
             assert_eq!(found, class, "{code} {reason} {message}");
         }
+    }
+
+    /// T12: an error of 700 KB, with words of the object in it, is neither logged nor kept as it is.
+    #[test]
+    fn t12_an_error_is_short_and_quotes_nothing_unless_it_is_known_to() {
+        let message = format!("panic: map[password:hunter2] {}", "x".repeat(700_000));
+        let status = Status { code: 500, reason: "InternalError".into(), message, ..Status::default() };
+        let error = of_status(&status);
+        assert_eq!(error.to_string(), "the API server did not answer the request: it answers 500 InternalError");
+        let known = Status { code: 503, message: "etcdserver: leader changed".into(), ..Status::default() };
+        assert!(of_status(&known).to_string().ends_with("503 no reason given: etcdserver: leader changed"));
+        let denied =
+            Status { code: 403, message: format!("denied the request: \u{1b}[8m{}", "x".repeat(700_000)), ..status };
+        let ClusterError::Refused(refusal) = of_status(&denied) else { panic!("refused") };
+        assert!(refusal.message.len() < WORDS + 20 && refusal.message.starts_with("denied the request: \\u{1b}[8m"));
     }
 
     #[test]

@@ -27,6 +27,7 @@ use kube::api::{GetParams, ListParams};
 use kube::core::Request;
 use serde_json::Value;
 
+use crate::limits;
 use kinds::KindCache;
 
 /// Objects in one page of a list.
@@ -58,10 +59,11 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// An error of reading is never taken for an absent object.
+    /// An error of reading is never taken for an absent object. [`ClusterError::TooDeep`] if the object is nested too deep to be compared.
     pub async fn get(&self, kind: &Served, namespace: Option<&str>, name: &str) -> Result<Option<Value>, ClusterError> {
         let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
         match self.request(request).await {
+            Ok(object) if limits::is_too_deep(&object) => Err(ClusterError::TooDeep),
             Ok(object) => Ok(Some(object)),
             // Reading in a namespace that does not exist is answered like this too.
             Err(ClusterError::NotFound { .. }) => Ok(None),

@@ -5,6 +5,7 @@ use kube::core::Request;
 use serde_json::{Value, json};
 
 use super::{Cluster, ClusterError, Served};
+use crate::limits;
 
 /// How an object is applied. Field validation is always strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// [`ClusterError::Moved`] if the precondition does not hold, [`ClusterError::Conflicts`] without force.
+    /// [`ClusterError::Moved`] if the precondition does not hold, [`ClusterError::Conflicts`] without force, [`ClusterError::TooDeep`] if
+    /// the result is nested too deep to be compared.
     pub async fn apply(
         &self,
         kind: &Served,
@@ -68,7 +70,8 @@ impl Cluster {
         let path = kind.path(text("/metadata/namespace"));
         let request =
             Request::new(path).patch(text("/metadata/name").unwrap_or_default(), &params, &Patch::Apply(&body));
-        self.request(request).await
+        let answer = self.request(request).await?;
+        if limits::is_too_deep(&answer) { Err(ClusterError::TooDeep) } else { Ok(answer) }
     }
 
     /// Deletes the object of that name if it is still the one, in the version, that was looked at; or, with `dry_run`, tells

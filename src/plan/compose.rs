@@ -14,6 +14,7 @@ use super::quantity::canonical;
 use super::redact::Redactor;
 use super::{contents, diff, digest, message, ownership, pointer};
 use crate::api::{Item, Operation, Severity, TargetRef};
+use crate::limits::is_plain;
 
 /// Makes the item of `draft` from its `preview`. `manager` is the field manager that applies it, `remembered` the item of
 /// that name in the status.
@@ -115,7 +116,7 @@ impl Change {
     fn text(&self, target: &TargetRef) -> String {
         let show =
             |object: &Option<Value>| object.as_ref().map(|object| self.redactor.show(object)).unwrap_or_default();
-        let [before, after] = contents::readable([show(&self.before), show(&self.after)]);
+        let [before, after] = contents::readable([show(&self.before), show(&self.after)]).map(diff::legible);
         let shown = |object: &Option<Value>, shown: Value| object.as_ref().map(|_| shown);
         let (before, after) = (shown(&self.before, before), shown(&self.after, after));
         diff::unified(&target.to_string(), before.as_ref(), after.as_ref())
@@ -129,13 +130,14 @@ fn without(desired: &Value, ignored: &[FieldPath]) -> Value {
     rest
 }
 
-/// A desired object of more bytes of JSON is not shown: it can be read on the cluster.
+/// A desired object of more bytes of JSON is not shown, nor one with characters that are not shown as themselves: the diff shows it.
 const SHOWN_LIMIT: usize = 8 * 1024;
 
 /// The desired object as a status shows it.
 fn shown(redactor: &Redactor, desired: &Value) -> Value {
     let shown = redactor.show(desired);
-    if shown.to_string().len() <= SHOWN_LIMIT { shown } else { Value::Null }
+    let text = shown.to_string();
+    if text.len() <= SHOWN_LIMIT && is_plain(&text) { shown } else { Value::Null }
 }
 
 fn applied(

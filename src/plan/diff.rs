@@ -4,6 +4,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::pointer;
+use crate::limits::unambiguous;
 
 /// Metadata that the server keeps and nobody decides.
 const NOISE: [&str; 6] = ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"];
@@ -69,6 +70,21 @@ fn compare(from: &Value, to: &Value, path: &mut String, found: &mut Vec<Change>)
         (from, to) => {
             found.push(Change { path: path.clone(), from: Some(from.clone()), to: Some(to.clone()) });
         }
+    }
+}
+
+/// `object` with an escape in the place of each character that is not shown as itself; others are as they are, and no two objects that
+/// differ look alike.
+#[must_use]
+pub fn legible(object: Value) -> Value {
+    match object {
+        Value::String(text) => Value::String(unambiguous(&text).into_owned()),
+        Value::Array(list) => Value::Array(list.into_iter().map(legible).collect()),
+        Value::Object(map) => {
+            let members = map.into_iter().map(|(key, value)| (unambiguous(&key).into_owned(), legible(value)));
+            Value::Object(members.collect())
+        }
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
     }
 }
 

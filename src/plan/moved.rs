@@ -9,11 +9,13 @@ use super::fields::{self, FieldPath};
 use super::item::Moved;
 use super::quantity::canonical;
 use super::redact::{PLACEHOLDER, Redactor};
-use super::wire::cut_text;
 use crate::api::Applied;
+use crate::limits::{cut_text, within_line};
 
 /// As many paths as are remembered of one object.
 const PATH_LIMIT: usize = 1000;
+/// As much of the name of a field manager, which the API server bounds at 128 bytes.
+const MANAGER_LIMIT: usize = 128;
 /// As much of a value as is told of a change.
 const GLIMPSE_LIMIT: usize = 120;
 
@@ -102,6 +104,11 @@ impl Glimpse {
     }
 }
 
+/// A field manager as a sentence names it: others choose what they are called.
+fn named(manager: &str) -> String {
+    cut_text(&within_line(manager), MANAGER_LIMIT)
+}
+
 /// The fields `owned` of `live`, by path.
 pub(super) fn glimpses(
     live: &Value,
@@ -115,7 +122,7 @@ pub(super) fn glimpses(
         let pointer = if hides_paths { path.pointer_without_values(live) } else { path.pointer(live) };
         let value = path.resolve(&shown).map(|value| cut_text(&value.to_string(), GLIMPSE_LIMIT));
         let (manager, time) = owners.last_of(path).unwrap_or_default();
-        let (manager, time) = (manager.to_owned(), time.to_owned());
+        let (manager, time) = (named(manager), time.to_owned());
         // By what names it whatever comes before it in a list.
         (path.to_string(), Glimpse { pointer, value: value.unwrap_or_default(), manager, time })
     };
@@ -191,8 +198,8 @@ pub(super) fn since(
         .map(|path| {
             let show = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), Value::to_string);
             let by = match owners.last_of(path).filter(|_| path.resolve(live).is_some()) {
-                Some((manager, time)) if !time.is_empty() => format!("changed by {manager} at {time}"),
-                Some((manager, _)) => format!("changed by {manager}"),
+                Some((manager, time)) if !time.is_empty() => format!("changed by {} at {time}", named(manager)),
+                Some((manager, _)) => format!("changed by {}", named(manager)),
                 None => "the API server does not record by whom".to_owned(),
             };
             let pointer = if lens.hides_paths { path.pointer_without_values(live) } else { path.pointer(live) };

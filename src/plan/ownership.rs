@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::diff;
 use super::fields::{self, FieldPath, Owners};
 use super::redact::Redactor;
-use super::wire::cut_text;
 use crate::api::{Conflict, FIELD_MANAGER};
+use crate::limits::{cut_text, within_line};
 
 /// The longest value that is shown beside a conflict; of longer ones the diff tells.
 const VALUE_LIMIT: usize = 1024;
@@ -33,12 +33,12 @@ pub(super) fn conflicts(
         .iter()
         .map(|(path, manager)| {
             let fits = |value: &&Value| !value.is_null() && value.to_string().len() <= VALUE_LIMIT;
-            let value = |object: &Value| path.resolve(object).filter(fits).cloned();
+            let value = |object: &Value| path.resolve(object).filter(fits).cloned().map(diff::legible);
             let pointer =
                 if redactor.is_told_to_hide() { path.pointer_without_values(live) } else { path.pointer(live) };
             let conflict = Conflict {
-                path: cut_text(&pointer, PATH_LIMIT),
-                manager: cut_text(manager, MANAGER_LIMIT),
+                path: cut_text(&within_line(&pointer), PATH_LIMIT),
+                manager: cut_text(&within_line(manager), MANAGER_LIMIT),
                 live: value(&shown_live),
                 desired: value(&shown_result),
                 controller: fields::is_controller(live, manager),

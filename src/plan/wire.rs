@@ -6,12 +6,17 @@ use serde_json::Value;
 
 use super::digest;
 use crate::api::{Input, TargetRef};
+use crate::limits;
+pub use crate::limits::cut_text;
 
 /// The longest text of a summary, as in the CRD.
 pub const SUMMARY_LIMIT: usize = 1024;
 
-/// The longest value of an input that is shown as it is; of longer ones only the digest is, which tells a change as well.
+/// The longest value of an input that is shown as it is; of longer ones, and of those with characters that are not shown as themselves,
+/// only the digest is, which tells a change as well.
 const VALUE_LIMIT: usize = 1024;
+/// The deepest one.
+const VALUE_DEPTH: usize = 20;
 /// The longest path of an input, as in the CRD.
 const PATH_LIMIT: usize = 1024;
 
@@ -20,9 +25,10 @@ const PATH_LIMIT: usize = 1024;
 pub fn input(target: TargetRef, path: &str, value: Option<Value>) -> Input {
     let secret = target.kind == "Secret" && target.api_version == "v1";
     let value = value.filter(|value| !value.is_null()).map(|value| {
-        let size = value.to_string().len();
+        let text = value.to_string();
         let hidden = || Value::from(format!("sha256 {}", digest::sha256(&value)));
-        if secret || size > VALUE_LIMIT { hidden() } else { value }
+        let can_be_shown = text.len() <= VALUE_LIMIT && limits::is_plain(&text) && limits::depth(&value) <= VALUE_DEPTH;
+        if secret || !can_be_shown { hidden() } else { value }
     });
     Input { target, path: cut_text(path, PATH_LIMIT), value, changed_from: None }
 }
@@ -31,26 +37,4 @@ pub fn input(target: TargetRef, path: &str, value: Option<Value>) -> Input {
 #[must_use]
 pub fn time(now: Timestamp) -> Time {
     Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
-}
-
-/// `text` in at most `limit` bytes, ending in an ellipsis if it was longer.
-#[must_use]
-pub fn cut_text(text: &str, limit: usize) -> String {
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    let end = (0..=limit.saturating_sub('…'.len_utf8())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}…", &text[..end])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_cut_between_characters() {
-        assert_eq!(cut_text("short", 10), "short");
-        assert_eq!(cut_text("ääääää", 8), "ää…");
-        assert!(cut_text("ääääää", 2).len() <= 3);
-    }
 }

@@ -1,11 +1,21 @@
 //! One object as an administrator wants it: what the profile wants of it, patched, without the fields that are left to others.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::super::fields::{self, FieldPath};
 use super::super::pointer;
 use super::{IGNORE, MODE, PATCH, annotation, is_unmanaged};
 use crate::api::{Override, TargetRef};
+use crate::limits::{
+    ANNOTATION_SIZE, OBJECT_DEPTH, OBJECT_SIZE, OPERATIONS, POINTER_SIZE, POINTERS, cut_text, depth, size,
+};
+
+/// As much of what others have written as a sentence quotes, in bytes.
+const QUOTED: usize = 200;
+/// As many ignored fields as are named.
+const NAMED: usize = 20;
 
 /// What is said of one object.
 #[derive(Debug, Clone, Default)]
@@ -51,25 +61,23 @@ impl Overrides {
     ///
     /// # Errors
     ///
-    /// What can't be understood, and where it is.
+    /// What can't be understood, or is too much, and where it is.
     pub fn of(live: Option<&Value>, entries: &[&Override]) -> Result<Self, String> {
-        let by_itself = |name| live.and_then(|live| annotation(live, name));
+        let by_itself = |name| live.map_or(Ok(None), |live| bounded(live, name));
         let mut all = Self::default();
         if is_unmanaged(entries) {
             all.unmanaged = Some("spec.overrides says Unmanaged".to_owned());
         }
-        match by_itself(MODE) {
+        match by_itself(MODE)? {
             None => {}
             Some("unmanaged") => all.unmanaged = Some(format!("its annotation {MODE} is unmanaged")),
             Some(other) => {
                 return Err(format!(
-                    "its annotation {MODE} is {other:?}; unmanaged is all that it can be: correct it or take it away"
+                    "its annotation {MODE} is {:?}; unmanaged is all that it can be: correct it or take it away",
+                    cut_text(other, QUOTED)
                 ));
             }
         }
-        let wrong = |by: &str, problem: &dyn std::fmt::Display| {
-            format!("{by} can't be understood: {problem}. Correct it or take it away")
-        };
         for entry in entries {
             if !entry.patch.is_empty() {
                 let operations = serde_json::to_value(&entry.patch).and_then(serde_json::from_value);
@@ -79,27 +87,41 @@ impl Overrides {
             let ignored = entry.ignore_fields.iter().cloned();
             all.ignored.extend(ignored.map(|pointer| Ignored { by: "spec.overrides", pointer }));
         }
-        if let Some(text) = by_itself(PATCH) {
+        if let Some(text) = by_itself(PATCH)? {
             let operations =
                 serde_json::from_str(text).map_err(|error| wrong(&format!("its annotation {PATCH}"), &error))?;
             all.patches.push(Patch { by: PATCH, operations });
         }
-        if let Some(text) = by_itself(IGNORE) {
+        if let Some(text) = by_itself(IGNORE)? {
             let pointers = pointers(text).map_err(|problem| wrong(&format!("its annotation {IGNORE}"), &problem))?;
             all.ignored.extend(pointers.into_iter().map(|pointer| Ignored { by: IGNORE, pointer }));
         }
-        for ignored in &all.ignored {
+        all.check()
+    }
+
+    /// All of it, if it is not too much and every pointer is one.
+    fn check(self) -> Result<Self, String> {
+        let operations: usize = self.patches.iter().map(|patch| patch.operations.len()).sum();
+        if operations > OPERATIONS {
+            return Err(format!("{operations} operations patch it, and at most {OPERATIONS} may: take some away"));
+        }
+        if self.ignored.len() > POINTERS {
+            return Err(format!(
+                "{} of its fields are to be left to others, and at most {POINTERS} may be named: name what they are part of, or leave the \
+                 whole object alone",
+                self.ignored.len()
+            ));
+        }
+        for ignored in &self.ignored {
             check_pointer(&ignored.pointer).map_err(|problem| wrong(ignored.by, &problem))?;
         }
-        Ok(all)
+        Ok(self)
     }
 
     /// Whether the field is left to others.
     #[must_use]
     pub fn leave(&self, field: &str) -> bool {
-        let is_part =
-            |pointer: &str| field.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        self.ignored.iter().any(|ignored| is_part(&ignored.pointer))
+        self.ignored.iter().any(|ignored| is_part(field, &ignored.pointer))
     }
 
     /// `desired` as it is wanted then. `powerful` says that the kind runs code on machines or grants rights.
@@ -115,6 +137,7 @@ impl Overrides {
         powerful: bool,
     ) -> Result<Adjusted, String> {
         let mut adjusted = Adjusted::from(desired.clone());
+        let mut room = Room::beside(desired);
         for Patch { by, operations } in &self.patches {
             if powerful {
                 let kind = TargetRef::of(desired).kind;
@@ -123,14 +146,17 @@ impl Overrides {
                 ));
             }
             for operation in operations {
-                check_operation(operation).map_err(|problem| format!("{by}: {problem}"))?;
+                check_operation(operation)
+                    .and_then(|()| room.take(operation, &adjusted.desired))
+                    .map_err(|problem| format!("{by}: {problem}"))?;
+                // One at a time: undoing several can panic (json-patch 4.2), and what has failed is not used.
+                json_patch::patch_unsafe(&mut adjusted.desired, std::slice::from_ref(operation)).map_err(|error| {
+                    format!("{by} does not fit what the profile wants: {}", cut_text(&error.to_string(), QUOTED))
+                })?;
             }
-            json_patch::patch(&mut adjusted.desired, operations)
-                .map_err(|error| format!("{by} does not fit what the profile wants: {error}"))?;
-            let operations = if operations.len() == 1 {
-                "1 operation".to_owned()
-            } else {
-                format!("{} operations", operations.len())
+            let operations = match operations.len() {
+                1 => "1 operation".to_owned(),
+                many => format!("{many} operations"),
             };
             adjusted.notes.push(format!("{by} patches it ({operations})"));
         }
@@ -138,12 +164,99 @@ impl Overrides {
         if before != after {
             return Err(format!("a patch makes {after} of it: what names an object can't be overridden"));
         }
-        for Ignored { by, pointer } in &self.ignored {
-            leave(&mut adjusted.desired, pointer, live, manager)?;
+        let ours = live.map(|live| Ours::of(live, manager));
+        for (index, Ignored { by, pointer }) in self.ignored.iter().enumerate() {
+            leave(&mut adjusted.desired, pointer, live, ours.as_ref())?;
             adjusted.ignored.push(FieldPath::of_pointer(pointer));
-            adjusted.notes.push(format!("{by} leaves {pointer} alone"));
+            if index < NAMED {
+                adjusted.notes.push(format!("{by} leaves {pointer} alone"));
+            }
+        }
+        let more = self.ignored.len().saturating_sub(NAMED);
+        if more > 0 {
+            adjusted.notes.push(format!("{more} more fields are left alone"));
         }
         Ok(adjusted)
+    }
+}
+
+fn wrong(by: &str, problem: &dyn std::fmt::Display) -> String {
+    format!("{by} can't be understood: {}. Correct it or take it away", cut_text(&problem.to_string(), QUOTED))
+}
+
+/// The value of the annotation, if it is not too long.
+fn bounded<'a>(live: &'a Value, name: &str) -> Result<Option<&'a str>, String> {
+    match annotation(live, name) {
+        Some(text) if text.len() > ANNOTATION_SIZE => Err(format!(
+            "its annotation {name} has {} bytes, and at most {ANNOTATION_SIZE} are read: shorten it or take it away",
+            text.len()
+        )),
+        found => Ok(found),
+    }
+}
+
+/// How much patches may still add to an object, and move about in it: what is copied again and again doubles each time.
+struct Room {
+    bytes: usize,
+    work: usize,
+}
+
+impl Room {
+    fn beside(desired: &Value) -> Self {
+        Self { bytes: OBJECT_SIZE.saturating_sub(size(desired)), work: 2 * OBJECT_SIZE }
+    }
+
+    /// Takes the room that `operation` needs in `object`.
+    fn take(&mut self, operation: &json_patch::PatchOperation, object: &Value) -> Result<(), String> {
+        use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
+        let (value, grows) = match operation {
+            Add(add) => (Some(&add.value), true),
+            Replace(replace) => (Some(&replace.value), true),
+            Copy(copy) => (object.pointer(copy.from.as_str()), true),
+            Move(moved) => (object.pointer(moved.from.as_str()), false),
+            Test(test) => (Some(&test.value), false),
+            Remove(_) => (None, false),
+        };
+        let path = operation.path().as_str();
+        let Some(value) = value else { return Ok(()) };
+        if path.matches('/').count() + depth(value) > OBJECT_DEPTH {
+            return Err(format!(
+                "the object would be nested more than {OBJECT_DEPTH} levels deep at {:?}",
+                cut_text(path, QUOTED)
+            ));
+        }
+        let bytes = size(value);
+        let left = (self.bytes.checked_sub(if grows { bytes } else { 0 }), self.work.checked_sub(bytes));
+        let (Some(bytes), Some(work)) = left else {
+            return Err(format!("the object would get larger than the {OBJECT_SIZE} bytes that the API server stores"));
+        };
+        (self.bytes, self.work) = (bytes, work);
+        Ok(())
+    }
+}
+
+/// The fields that are ours alone, by where they are: read once for all pointers.
+struct Ours(BTreeMap<String, Vec<FieldPath>>);
+
+impl Ours {
+    fn of(live: &Value, manager: &str) -> Self {
+        let mut places: BTreeMap<String, Vec<FieldPath>> = BTreeMap::new();
+        for owned in fields::owned_alone_by(live, manager) {
+            places.entry(owned.within_maps()).or_default().push(owned);
+        }
+        Self(places)
+    }
+
+    /// Those at `field` and below it.
+    fn within(&self, field: &str) -> impl Iterator<Item = &FieldPath> {
+        let below = format!("{field}/");
+        let parts = self.0.range(below.clone()..).take_while(move |(place, _)| place.starts_with(&below));
+        self.0.get(field).into_iter().chain(parts.map(|(_, owned)| owned)).flatten()
+    }
+
+    /// Whether something that `field` is a part of is ours as a whole.
+    fn around(&self, field: &str) -> bool {
+        field.match_indices('/').any(|(end, _)| self.0.contains_key(&field[..end]))
     }
 }
 
@@ -156,7 +269,10 @@ fn pointers(text: &str) -> Result<Vec<String>, String> {
 }
 
 fn check_pointer(pointer: &str) -> Result<(), String> {
-    let wrong = |problem: &str| Err(format!("{pointer:?} {problem}"));
+    let wrong = |problem: &str| Err(format!("{:?} {problem}", cut_text(pointer, QUOTED)));
+    if pointer.len() > POINTER_SIZE || pointer.matches('/').count() > OBJECT_DEPTH {
+        return wrong("is too long: name what the field is part of");
+    }
     if !pointer.starts_with('/') {
         return wrong("is no RFC 6901 pointer: it begins with /");
     }
@@ -185,16 +301,22 @@ fn names_the_object(pointer: &str) -> bool {
 
 fn check_operation(operation: &json_patch::PatchOperation) -> Result<(), String> {
     use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
-    let path = operation.path();
     let from = match operation {
         Move(moved) => Some(moved.from.as_str()),
         Copy(copied) => Some(copied.from.as_str()),
         Add(_) | Remove(_) | Replace(_) | Test(_) => None,
     };
-    let forbidden = [Some(path.as_str()), from].into_iter().flatten().find(|path| names_the_object(path));
-    match forbidden {
+    let paths = [Some(operation.path().as_str()), from];
+    if let Some(path) = paths.into_iter().flatten().find(|path| path.len() > POINTER_SIZE) {
+        return Err(format!(
+            "{:?} is too long for a pointer: at most {POINTER_SIZE} bytes are read",
+            cut_text(path, QUOTED)
+        ));
+    }
+    match paths.into_iter().flatten().find(|path| names_the_object(path)) {
         Some(path) => Err(format!(
-            "{path:?} may not be patched: it names the object, is all of it, or is set by the server alone"
+            "{:?} may not be patched: it names the object, is all of it, or is set by the server alone",
+            cut_text(path, QUOTED)
         )),
         None => Ok(()),
     }
@@ -202,26 +324,24 @@ fn check_operation(operation: &json_patch::PatchOperation) -> Result<(), String>
 
 /// Takes the field out of what is wanted. What the object has of it by us alone stays wanted as it is there: an apply without
 /// it would delete it. Whoever changes it has it from then on. What others have of it is theirs alone.
-fn leave(desired: &mut Value, field: &str, live: Option<&Value>, manager: &str) -> Result<(), String> {
+fn leave(desired: &mut Value, field: &str, live: Option<&Value>, ours: Option<&Ours>) -> Result<(), String> {
     if through_list(desired, field) || live.is_some_and(|live| through_list(live, field)) {
         return Err(format!(
             "{field} leads into a list, whose entries have no fixed places: leave the whole list alone"
         ));
     }
     pointer::take(desired, field);
-    let Some(live) = live else { return Ok(()) };
-    let is_part =
-        |part: &str, of: &str| part.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    for owned in fields::owned_alone_by(live, manager) {
-        let place = owned.within_maps();
-        if is_part(&place, field) {
-            owned.copy(live, desired);
-        } else if let Some(there) = live.pointer(field).filter(|_| is_part(field, &place)) {
-            // It is a part of what is ours as a whole.
-            pointer::put(desired, field, there.clone());
-        }
+    let (Some(live), Some(ours)) = (live, ours) else { return Ok(()) };
+    ours.within(field).for_each(|owned| owned.copy(live, desired));
+    if let Some(there) = live.pointer(field).filter(|_| ours.around(field)) {
+        pointer::put(desired, field, there.clone());
     }
     Ok(())
+}
+
+/// Whether the field at `pointer` is that at `whole`, or a part of it.
+fn is_part(pointer: &str, whole: &str) -> bool {
+    pointer.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn through_list(desired: &Value, field: &str) -> bool {

@@ -6,6 +6,10 @@ use serde::Deserialize;
 use profile_sdk::Declared;
 
 use crate::api::TargetRef;
+use crate::limits::{ANNOTATION_SIZE, EXCLUSIONS, cut_text};
+
+/// As much of what others have written as a sentence quotes, in bytes.
+const QUOTED: usize = 200;
 
 /// The excluded objects, or why they can't be told.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,9 +52,18 @@ impl Exclusions {
                 "Which objects are excluded can't be told: the annotation {name} is no list of kind, name and namespace: {problem}. Correct it or take it away."
             )
         };
+        if text.len() > ANNOTATION_SIZE {
+            return Self(Err(unclear(format!("it has {} bytes, and at most {ANNOTATION_SIZE} are read", text.len()))));
+        }
         let written: Result<Vec<Written>, String> = serde_saphyr::from_str(text)
-            .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned());
-        let pattern = |text: &str| Pattern::new(text).map_err(|error| format!("{text:?} is no pattern: {error}"));
+            .map_err(|error| cut_text(error.to_string().lines().next().unwrap_or_default(), QUOTED));
+        let written = written.and_then(|written| match written.len() {
+            many if many > EXCLUSIONS => Err(format!("it names {many} objects, and at most {EXCLUSIONS} are read")),
+            _ => Ok(written),
+        });
+        let pattern = |text: &str| {
+            Pattern::new(text).map_err(|error| format!("{:?} is not a pattern: {error}", cut_text(text, QUOTED)))
+        };
         let rule = |written: Written| {
             let empty = [&written.kind, &written.name].iter().any(|text| text.is_empty());
             if empty {

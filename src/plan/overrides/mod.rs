@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::compose::target;
 use super::wire;
 use crate::api::{Input, ItemChoice, Override, OverrideMode, OverrideTarget, TargetRef};
+use crate::limits::within_line;
 pub use adjust::{Adjusted, Overrides};
 pub use exclusion::Exclusions;
 
@@ -87,8 +88,9 @@ impl Choices {
     pub fn set_aside(&self, draft: &Draft) -> Result<Option<String>, String> {
         if let Some(choice) = self.items.iter().find(|choice| is_named(draft, &choice.name)) {
             let until = choice.until.as_ref().map(|until| format!(" until {}", until.0)).unwrap_or_default();
-            let reason = if choice.reason.is_empty() { String::new() } else { format!(" ({})", choice.reason) };
-            return Ok(Some(format!("spec.items skips {}{until}{reason}", choice.name)));
+            let reason = within_line(&choice.reason);
+            let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+            return Ok(Some(format!("spec.items skips {}{until}{reason}", within_line(&choice.name))));
         }
         self.exclusions.excludes(&target(draft))
     }
@@ -103,12 +105,14 @@ impl Choices {
     #[must_use]
     pub fn unused(&self, drafts: &[Draft]) -> Vec<String> {
         let items = self.items.iter().filter(|choice| !drafts.iter().any(|draft| is_named(draft, &choice.name)));
-        let items = items.map(|choice| format!("spec.items names {}, which is no item of this plan.", choice.name));
+        let items = items
+            .map(|choice| format!("spec.items names {}, which is no item of this plan.", within_line(&choice.name)));
         let about = |choice: &&Override| drafts.iter().any(|draft| is_about(&choice.target, &target(draft)));
         let overrides = self.overrides.iter().filter(|choice| !about(choice)).map(|choice| {
             let OverrideTarget { kind, namespace, name, .. } = &choice.target;
             let namespace = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-            format!("spec.overrides names {kind} {namespace}{name}, which is no object of this plan.")
+            let object = format!("{kind} {namespace}{name}");
+            format!("spec.overrides names {}, which is no object of this plan.", within_line(&object))
         });
         items.chain(overrides).collect()
     }

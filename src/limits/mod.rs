@@ -1,0 +1,41 @@
+//! Bounds on everything that others write: how deep, how large, how many, and which characters.
+//!
+//! Whatever comes from a spec, an annotation, a target, an input or an error passes here once, where it enters. Behind that edge every
+//! recursion, loop, log line and status is bounded, and no code needs to ask again.
+//!
+//! **Invariant:** pure. No IO, no clock, no client.
+
+mod shallow;
+mod spec;
+mod text;
+mod value;
+
+pub use shallow::Shallow;
+pub use spec::problem as spec_problem;
+pub use text::{cut_text, is_plain, unambiguous, visible, within_line};
+pub use value::{depth, is_too_deep, size};
+
+/// The deepest nesting that leaves the API server's answers, in levels of maps and lists. serde_json refuses 128 levels, and the API
+/// server takes 5,000 (observed on kube-apiserver 1.36.3): without a bound, one object of a list makes the whole list unreadable.
+pub const WIRE_DEPTH: usize = 120;
+/// The deepest object that is planned or read as an input. It is less than [`WIRE_DEPTH`] by more than what a list or an event of a
+/// watch adds, so that an object from which something was left out is always recognized as too deep.
+pub const OBJECT_DEPTH: usize = 100;
+/// What etcd stores of one object, in bytes: 1.5 MiB, less what the request itself takes. A dry run does not know this limit
+/// (observed: 1,572,000 bytes are taken, 1,575,000 are not).
+pub const OBJECT_SIZE: usize = 1_572_000;
+/// The largest `spec` in bytes of JSON. With the status, which has at most 256 KiB, and managedFields it stays below [`OBJECT_SIZE`],
+/// so that there is always room to say what is wrong.
+pub const SPEC_SIZE: usize = 512 * 1024;
+/// The most operations that patch one object, from spec and annotation together.
+pub const OPERATIONS: usize = 200;
+/// The most pointers to ignored fields of one object, from spec and annotation together.
+pub const POINTERS: usize = 1000;
+/// The longest pointer, as in the CRD.
+pub const POINTER_SIZE: usize = 1024;
+/// The longest annotation that is read, in bytes. The API server takes 256 KiB for all annotations of an object.
+pub const ANNOTATION_SIZE: usize = 64 * 1024;
+/// The most objects that a list of excluded ones names.
+pub const EXCLUSIONS: usize = 1000;
+/// As much of an error's words as is kept, in bytes.
+pub const WORDS: usize = 2048;

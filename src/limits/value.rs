@@ -1,0 +1,90 @@
+//! How deep and how large a value is.
+
+use serde_json::Value;
+
+use super::OBJECT_DEPTH;
+
+/// The levels of maps and lists in `value`; a text or a number has none.
+#[must_use]
+pub fn depth(value: &Value) -> usize {
+    // Not a recursion: whoever asks wants to know whether one would end.
+    let mut deepest = 0;
+    let mut open = vec![(value, 0)];
+    while let Some((value, above)) = open.pop() {
+        match value {
+            Value::Object(map) => {
+                deepest = deepest.max(above + 1);
+                open.extend(map.values().map(|member| (member, above + 1)));
+            }
+            Value::Array(list) => {
+                deepest = deepest.max(above + 1);
+                open.extend(list.iter().map(|member| (member, above + 1)));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    deepest
+}
+
+/// Whether `object` is nested deeper than [`OBJECT_DEPTH`]: then it is not compared, since a part of it may have been left out.
+#[must_use]
+pub fn is_too_deep(object: &Value) -> bool {
+    depth(object) > OBJECT_DEPTH
+}
+
+/// The bytes of `value` as JSON.
+#[must_use]
+pub fn size(value: &Value) -> usize {
+    /// Counts what is written, and keeps nothing.
+    struct Count(usize);
+
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut count = Count(0);
+    match serde_json::to_writer(&mut count, value) {
+        Ok(()) => count.0,
+        Err(_) => usize::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn levels_are_counted_wherever_they_are() {
+        for (value, levels) in [
+            (json!(1), 0),
+            (json!("{[["), 0),
+            (json!({}), 1),
+            (json!([]), 1),
+            (json!({"a": [1, {"b": {}}], "c": 1}), 4),
+        ] {
+            assert_eq!(depth(&value), levels, "{value}");
+        }
+        let mut deep = json!(1);
+        for _ in 0..OBJECT_DEPTH {
+            deep = json!([deep]);
+        }
+        assert!(!is_too_deep(&deep));
+        assert!(is_too_deep(&json!({"spec": deep})));
+    }
+
+    #[test]
+    fn a_size_is_that_of_the_json() {
+        for value in [json!(null), json!("ä\n\u{1}"), json!({"a": [1, 2.5, "x"], "b": {}})] {
+            assert_eq!(size(&value), value.to_string().len(), "{value}");
+        }
+    }
+}
