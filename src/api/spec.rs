@@ -88,6 +88,14 @@ pub enum FailurePolicy {
     Continue,
 }
 
+impl FailurePolicy {
+    /// Whether it is the one that holds if spec does not say.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Who approves plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ApprovalPolicy {

@@ -3,6 +3,7 @@
 //! Status is output. Nothing in it is ever written to a target: objects are rendered again and must give the approved
 //! digest. A forged status can delay a plan, it can't cause a write that the spec does not approve.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -11,7 +12,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::spec::Action;
+use super::spec::{Action, FailurePolicy};
 
 /// What the operator found, plans, does and remembers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -155,9 +156,53 @@ pub struct PlannedSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub replan: Option<String>,
-    /// When the plan last changed without an edit of spec.
+    /// When this plan took the place of another one on display; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revised_at: Option<Time>,
+    /// spec.approvedPlanHash, once it has approved an execution, for as long as it stays in spec.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 80))]
+    pub used_plan_hash: Option<String>,
+    /// How the plan is carried out, beside its items.
+    #[serde(default, skip_serializing_if = "Terms::is_default")]
+    pub terms: Terms,
+}
+
+/// How a plan is carried out, as far as that is no part of its items: it is part of the digest. What is left to its default is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Terms {
+    /// spec.failurePolicy, if it is Continue.
+    #[serde(skip_serializing_if = "FailurePolicy::is_default")]
+    pub failure_policy: FailurePolicy,
+    /// spec.waitTimeout, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub wait_timeout: Option<String>,
+    /// Of each pool whose machines reboot, how many at a time and how many in all.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub pools: BTreeMap<String, PoolTerms>,
+}
+
+impl Terms {
+    /// Whether the digest need not name them.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How many machines of a pool reboot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PoolTerms {
+    /// The pool's spec.maxUnavailable, if it is not 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub max_unavailable: Option<String>,
+    /// The order of magnitude of its machines: 10, 100, 1000, ... or absent below 10. A machine that comes or goes makes no other plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines_at_least: Option<u32>,
 }
 
 /// An approval, for one plan and one execution.
@@ -223,6 +268,10 @@ pub struct Summary {
     /// What is going on and what to do next, in one sentence.
     #[schemars(length(max = 1024))]
     pub text: String,
+    /// What had changed when this plan was published, as text says it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 1024))]
+    pub changed: String,
 }
 
 /// One object of the plan.

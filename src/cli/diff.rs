@@ -11,7 +11,9 @@ use super::printed::{self, DIFFERENT, FAILED, SAME};
 use crate::clock::now;
 use crate::cluster::{self, Cluster};
 use crate::engine::{Drafting, Engine, Task, Wanted};
+use crate::limits;
 use crate::plan::claim::Claim;
+use crate::plan::observed;
 use crate::plan::overrides::Choices;
 use crate::plan::{Basis, Plan, prune};
 use crate::registry;
@@ -38,7 +40,7 @@ pub(super) fn run(flags: DiffFlags, print: impl FnOnce(&str) -> Result<(), Strin
         let client = cluster::connect(flags.kubeconfig).await.map_err(|error| error.to_string())?;
         plan(&Cluster::new(client), &flags.name).await
     });
-    let (plan, published) = outcome.map_err(|problem| (FAILED, problem))?;
+    let (plan, published) = outcome.map_err(|problem| (FAILED, limits::visible(&problem).into_owned()))?;
     print(&text(&plan, published.as_deref())).map_err(|problem| (FAILED, problem))?;
     Ok(ExitCode::from(if plan.blocked().next().is_some() {
         FAILED
@@ -56,7 +58,11 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
         cluster.config(name).await.map_err(|error| format!("reading VirtPlatformConfig {name} failed: {error}"))?;
     let config =
         config.ok_or_else(|| format!("there is no VirtPlatformConfig {name}: create it, or start the operator"))?;
+    if let Some(problem) = limits::spec_problem(&config.spec) {
+        return Err(problem);
+    }
     let options = config.spec.options.clone();
+    let terms = observed::Wanted::of(&config).terms();
     let own = options.as_ref().and_then(|options| options.get(profile.about().options_key));
     let planner = profile.configure(own).map_err(|error| error.to_string())?;
 
@@ -83,7 +89,7 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
     let all = cluster.all_configs().await.map_err(|error| format!("listing configurations failed: {error}"))?;
     let others = all.iter().filter(|other| other.spec.profile != name);
     let claims: Vec<_> = others.flat_map(Claim::all_of).collect();
-    let basis = Basis { profile: name.to_owned(), options, inputs };
+    let basis = Basis { profile: name.to_owned(), options, inputs, terms };
     let task = Task {
         profile: name,
         kinds: profile.kinds(),

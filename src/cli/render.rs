@@ -114,7 +114,7 @@ fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
     let options = own.map(|own| json!({about.options_key: own}));
     let pools = pools(&recorded);
     let plan = offline::plan(
-        Basis { profile: about.name.to_owned(), options, inputs: Vec::new() },
+        Basis { profile: about.name.to_owned(), options, ..Basis::default() },
         &drafts,
         profile.kinds(),
         &choices,

@@ -158,7 +158,12 @@ pub(super) async fn world(
     }
     let items = look.items(&drafted, memory).await?;
     look.nothing_passes(&items, memory)?;
-    let basis = Basis { profile: config.to_owned(), options: wanted.options.clone(), inputs: drafted.inputs.clone() };
+    let basis = Basis {
+        profile: config.to_owned(),
+        options: wanted.options.clone(),
+        inputs: drafted.inputs.clone(),
+        terms: wanted.terms(),
+    };
     let declared: Vec<_> = ctx.profiles.iter().flat_map(|profile| profile.kinds()).collect();
     let unused =
         wanted.choices.unused(&drafted.drafts).into_iter().chain(drafted.exclusions.unused(&declared)).collect();

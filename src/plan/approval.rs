@@ -1,17 +1,19 @@
 //! Who may start what: the rules by which a plan counts as approved.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::Plan;
 use super::changes::has_same_inputs;
+use super::digest;
 use super::guard::{Guard, stops};
 use super::observed::{Edit, Observed, Wanted};
 use crate::api::{Action, Approval, ApprovedBy, Phase, PlannedSpec, VirtPlatformConfig, VirtPlatformConfigStatus};
 
-/// A plan that changed by itself must have been readable for this long before the edit that approves it; else nobody can
-/// know which of the two was read.
+/// A plan that took the place of another one must have been readable for this long before the edit that approves it by the action alone;
+/// else nobody can know which of the two was read. Only a hash names the one that was.
 const SETTLED: Duration = Duration::from_secs(60);
 /// The longest time from a decision to its status: a look takes no longer.
 const STORING: Duration = Duration::from_secs(60);
@@ -25,8 +27,15 @@ pub enum Waiting {
     NotAsked,
     /// Nobody approved this plan.
     NotApproved,
-    /// It was approved by an edit that came too soon after the plan had changed.
+    /// It was approved by an edit that came too soon after it had taken the place of another one.
     TooSoon,
+    /// A hash in spec names another plan.
+    NamesAnother {
+        /// That plan.
+        named: String,
+        /// The one that would be carried out.
+        plan: String,
+    },
     /// It was asked for in advance, but holds something that must be read first.
     NeedsReview,
     /// It was put back without asking several times already, and somebody changes it again and again.
@@ -36,16 +45,23 @@ pub enum Waiting {
 impl Waiting {
     /// What the user can do to have the plan executed.
     #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
+    pub fn remedy(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::NamesAnother { named, plan } => {
+                let (named, plan) = (digest::short(named), digest::short(plan));
+                return Cow::Owned(format!(
+                    "spec.approvedPlanHash names plan {named}, and this is plan {plan}: nothing is carried out. Read this plan, then set \
+                     spec.approvedPlanHash to status.planHash."
+                ));
+            }
             Self::NotAsked => "Read the diffs, then set spec.action to Apply.",
             Self::NotApproved => {
                 "Action Apply alone does not approve it: set spec.approvedPlanHash to status.planHash, or set the action to \
                  DryRun and, after reading the plan, to Apply."
             }
             Self::TooSoon => {
-                "The plan changed within the minute before it was approved: read it again and set spec.approvedPlanHash to \
-                 status.planHash."
+                "The plan took the place of another one within the minute before action Apply was set, so nobody can tell which of them \
+                 was read: read this one and set spec.approvedPlanHash to status.planHash."
             }
             Self::Thrashing => {
                 "spec.bypassOptimisticLock has put it back three times within the hour, and somebody changes it again: agree \
@@ -55,7 +71,7 @@ impl Waiting {
                 "Apply was asked for in advance, but this plan takes something from others and must be read first: set \
                  spec.approvedPlanHash to status.planHash."
             }
-        }
+        })
     }
 }
 
@@ -92,6 +108,16 @@ fn rule(
         return Err(Waiting::NotAsked);
     }
     let planned = status.planned_spec.as_ref();
+    let another = wanted.approved_plan_hash.as_ref().filter(|named| **named != plan.digest);
+    // One that was carried out and stays in spec names nothing that is to come: what needs no person goes on.
+    let used = planned.and_then(|planned| planned.used_plan_hash.as_ref());
+    let names_another = || {
+        let named = another.filter(|_| stops(Guard::OtherHash, true))?;
+        Some(Waiting::NamesAnother { named: named.clone(), plan: plan.digest.clone() })
+    };
+    if let Some(waiting) = names_another().filter(|_| another != used) {
+        return Err(waiting);
+    }
     let unseen = stops(Guard::NotShown, status.plan_hash.as_ref() != Some(&plan.digest));
     if !unseen && is_named(wanted, planned, plan) {
         return Ok(ApprovedBy::Hash);
@@ -107,7 +133,7 @@ fn rule(
         let takes = plan.items.iter().any(super::item::PlanItem::needs_review);
         let takes = stops(Guard::TakesFromOthers, takes);
         return match takes {
-            false => Ok(ApprovedBy::InAdvance),
+            false => names_another().map_or(Ok(ApprovedBy::InAdvance), Err),
             true if wanted.bypass => bypass(wanted, status, plan, version, false, now),
             true => Err(Waiting::NeedsReview),
         };
@@ -122,10 +148,10 @@ fn rule(
         |shown: &Timestamp, decided: Timestamp| shown.duration_since(decided).unsigned_abs() <= STORING;
     let shown = |decided| wanted.shown_at.filter(|shown| stored_as_such(shown, decided)).unwrap_or(decided);
     let revised = revised.map(|decided| shown(decided).max(decided));
-    let fresh = !settled_before(revised, wanted.action_edit.as_ref());
+    let fresh = !settled_before(revised, wanted.action_edit.as_ref(), now);
     let fresh = stops(Guard::TooFresh, fresh);
     match (unseen || !toggled, fresh) {
-        (false, false) => Ok(ApprovedBy::Action),
+        (false, false) => names_another().map_or(Ok(ApprovedBy::Action), Err),
         _ if wanted.bypass => bypass(wanted, status, plan, version, toggled, now),
         (true, _) => Err(Waiting::NotApproved),
         (false, true) => Err(Waiting::TooSoon),
@@ -138,7 +164,7 @@ fn is_named(wanted: &Wanted, planned: Option<&PlannedSpec>, plan: &Plan) -> bool
         return false;
     };
     let known = planned.is_none_or(|planned| planned.approved_plan_hash.as_ref() == Some(named));
-    !stops(Guard::OtherHash, *named != plan.digest) && !stops(Guard::OldHash, known)
+    *named == plan.digest && !stops(Guard::OldHash, known)
 }
 
 /// What `spec.bypassOptimisticLock` allows: a target that moves is not asked about, neither between review and approval
@@ -182,12 +208,12 @@ fn is_first(status: &VirtPlatformConfigStatus) -> bool {
     !stops(Guard::NotFirst, waits)
 }
 
-fn settled_before(revised: Option<Timestamp>, edit: Option<&Edit>) -> bool {
-    match (revised, edit) {
-        (None, _) => true,
-        (Some(_), None) => false,
-        (Some(revised), Some(edit)) => edit.at.duration_since(revised).unsigned_abs() >= SETTLED && edit.at > revised,
-    }
+/// Whether the plan had been readable for long enough when it was approved. Whoever may edit the configuration may write what
+/// managedFields says of an edit: a time that has not come yet is that of this look, which is the first to see the edit.
+fn settled_before(revised: Option<Timestamp>, edit: Option<&Edit>, now: Timestamp) -> bool {
+    let (Some(revised), Some(edit)) = (revised, edit) else { return revised.is_none() };
+    let at = if stops(Guard::ForgedTime, edit.at > now) { now } else { edit.at };
+    at.duration_since(revised).unsigned_abs() >= SETTLED && at > revised
 }
 
 /// What a write rests on: taken when it is decided, and compared with the configuration as it is just before it.

@@ -4,6 +4,8 @@
 //! [`Decision::Execute`] with a non-empty `write`, which needs action Apply, an approval of exactly this plan, an object
 //! that is not being deleted, and an intent that was stored before.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 
 use super::changes::{changed_inputs, has_same_inputs, stale_items, writes};
@@ -73,13 +75,14 @@ fn withdrawn(seen: &Observed<'_>, plan: &Plan) -> Decision {
         [] => "Execution was stopped before anything was written.".to_owned(),
         done => format!("Execution was stopped; already written: {}.", done.join(", ")),
     };
-    let (phase, reason, detail) = if plan.is_satisfied() {
-        satisfied(status, plan)
+    let (phase, reason, detail, remedy) = if plan.is_satisfied() {
+        let (phase, reason, detail) = satisfied(status, plan);
+        (phase, reason, detail, String::new())
     } else {
         let waiting = if seen.wanted.action == Action::Apply { Waiting::NotApproved } else { Waiting::NotAsked };
-        (Phase::ReviewRequired, reason::WITHDRAWN, format!("{detail} {}", waiting.remedy()))
+        (Phase::ReviewRequired, reason::WITHDRAWN, detail, waiting.remedy().into_owned())
     };
-    Decision::Publish(Publication { phase, reason, detail, news: true, ended: Some("Withdrawn") })
+    Decision::Publish(Publication { phase, reason, detail, remedy, news: true, ended: Some("Withdrawn") })
 }
 
 /// No execution is under way: show the plan, or begin if it is approved.
@@ -88,9 +91,9 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
     if stops(Guard::CauseRemains, failed && !cause_is_gone(seen, plan)) {
         return Decision::Hold;
     }
-    let told =
-        |phase, reason, detail, news| Decision::Publish(Publication { phase, reason, detail, news, ended: None });
-    let publish = |phase, reason, detail| told(phase, reason, detail, false);
+    let publish = |phase, reason, detail| {
+        Decision::Publish(Publication { phase, reason, detail, remedy: String::new(), news: false, ended: None })
+    };
     if stops(Guard::BlockedItem, plan.blocked().next().is_some()) {
         return publish(Phase::ReviewRequired, reason::BLOCKED, String::new());
     }
@@ -103,10 +106,13 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
         Err(waiting) => {
             let (phase, reason, detail) = why_waiting(seen, plan);
             // The other phases say themselves how they are left.
-            let says = phase == Phase::ReviewRequired || waiting == Waiting::Thrashing;
-            let how = if says { waiting.remedy() } else { "" };
-            let rivals = if waiting == Waiting::Thrashing { rivals(plan) } else { String::new() };
-            told(phase, reason, [&detail, &rivals, how].join(" ").trim().to_owned(), waiting == Waiting::Thrashing)
+            let says =
+                phase == Phase::ReviewRequired || matches!(waiting, Waiting::Thrashing | Waiting::NamesAnother { .. });
+            let how = if says { waiting.remedy() } else { Cow::Borrowed("") };
+            let news = waiting == Waiting::Thrashing;
+            let rivals = if news { rivals(plan) } else { String::new() };
+            let remedy = [rivals.as_str(), &how].join(" ").trim().to_owned();
+            Decision::Publish(Publication { phase, reason, detail, remedy, news, ended: None })
         }
     }
 }

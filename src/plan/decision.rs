@@ -40,8 +40,10 @@ pub struct Publication {
     pub phase: Phase,
     /// Why, a constant of [`super::reason`].
     pub reason: &'static str,
-    /// What moved, for the reader; may be empty.
+    /// What moved, for the reader; may be empty. While the same plan is shown for the same reason, the first one stays.
     pub detail: String,
+    /// What keeps it from being carried out and what to do; may be empty. It is always the latest.
+    pub remedy: String,
     /// Whether it must be told even where the same plan was shown before, with another text.
     pub news: bool,
     /// How an execution ended by this, for the history.

@@ -57,5 +57,11 @@ pub fn hexadecimal(plan_hash: &str) -> &str {
     plan_hash.strip_prefix(VERSION).unwrap_or(plan_hash)
 }
 
+/// The first twelve digits of a plan hash, as people are shown it.
+#[must_use]
+pub fn short(plan_hash: &str) -> String {
+    hexadecimal(plan_hash).chars().take(12).collect()
+}
+
 #[cfg(test)]
 mod tests;

@@ -216,20 +216,17 @@ fn walk(
 
 fn finish(seen: &Observed<'_>, plan: &Plan) -> Decision {
     let deferred: Vec<_> = seen.status.items.iter().filter(|item| item.operation == Operation::Deferred).collect();
-    let (phase, reason, detail, ended) = if !deferred.is_empty() && !plan.is_satisfied() {
+    let (phase, reason, detail, remedy, ended) = if !deferred.is_empty() && !plan.is_satisfied() {
         let names: Vec<_> = deferred.iter().map(|item| item.target_ref.to_string()).collect();
-        let detail = format!(
-            "The items before it are applied; {} can be previewed now. {}",
-            names.join(", "),
-            Waiting::NotApproved.remedy()
-        );
-        (Phase::ReviewRequired, reason::PLAN_READY, detail, "Completed")
+        let detail = format!("The items before it are applied; {} can be previewed now.", names.join(", "));
+        let remedy = Waiting::NotApproved.remedy().into_owned();
+        (Phase::ReviewRequired, reason::PLAN_READY, detail, remedy, "Completed")
     } else if plan.is_satisfied() {
-        (Phase::Completed, reason::COMPLETED, String::new(), "Completed")
+        (Phase::Completed, reason::COMPLETED, String::new(), String::new(), "Completed")
     } else {
-        (Phase::ReviewRequired, reason::PLAN_STALE, stale_items(seen.status, plan), "Stale")
+        (Phase::ReviewRequired, reason::PLAN_STALE, stale_items(seen.status, plan), String::new(), "Stale")
     };
-    Decision::Publish(Publication { phase, reason, detail, news: true, ended: Some(ended) })
+    Decision::Publish(Publication { phase, reason, detail, remedy, news: true, ended: Some(ended) })
 }
 
 fn fail(phase: Phase, failed: &[String], steps: Vec<Step>) -> Decision {
@@ -245,8 +242,8 @@ fn fail(phase: Phase, failed: &[String], steps: Vec<Step>) -> Decision {
 fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> Option<Publication> {
     let items = &seen.status.items;
     let stale = |reason, detail: String| {
-        let detail = format!("{detail} {}", Waiting::NotApproved.remedy());
-        Some(Publication { phase: Phase::ReviewRequired, reason, detail, news: true, ended: Some("Stale") })
+        let remedy = Waiting::NotApproved.remedy().into_owned();
+        Some(Publication { phase: Phase::ReviewRequired, reason, detail, remedy, news: true, ended: Some("Stale") })
     };
     let drift: Vec<_> = plan
         .items
@@ -256,7 +253,8 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
         .collect();
     if stops(Guard::WrittenMoved, !drift.is_empty()) {
         let (phase, reason) = (Phase::Drifted, reason::DRIFT_DETECTED);
-        return Some(Publication { phase, reason, detail: drift.join(" "), news: true, ended: Some("Stale") });
+        let (detail, remedy) = (drift.join(" "), String::new());
+        return Some(Publication { phase, reason, detail, remedy, news: true, ended: Some("Stale") });
     }
     let same_items = items.len() == plan.items.len() && items.iter().all(|item| plan.item(&item.name).is_some());
     let hashes = items.iter().map(|item| match plan.item(&item.name) {
@@ -268,7 +266,9 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
         _ => item.item_hash.as_str(),
     });
     let named = items.iter().zip(hashes).map(|(item, hash)| (item.name.as_str(), item.wave, hash));
-    let approved = same_items && plan.basis.digest(named) == approval.plan_hash;
+    // An edit of how it is carried out is in force at once, and makes no other plan of what is under way.
+    let terms = seen.status.planned_spec.as_ref().map_or(&plan.basis.terms, |planned| &planned.terms);
+    let approved = same_items && plan.basis.digest_under(terms, named) == approval.plan_hash;
     if !stops(Guard::OtherDigest, !approved) {
         return None;
     }

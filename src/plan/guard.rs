@@ -14,7 +14,7 @@ pub enum Guard {
     NotApply,
     /// What was not shown was not read.
     NotShown,
-    /// A hash approves the plan that it names, and no other.
+    /// A hash approves the plan that it names, and keeps every other rule from approving another one.
     OtherHash,
     /// A hash that was there before the plan was shown approves nothing.
     OldHash,
@@ -28,8 +28,12 @@ pub enum Guard {
     NotShownUnderDryRun,
     /// The edit that approves by the action edits nothing else.
     SpecChanged,
-    /// A plan that changed within the minute before it was approved may not be the one that was read.
+    /// A plan that took the place of another one within the minute before it was approved may not be the one that was read.
     TooFresh,
+    /// A time that has not come yet is no evidence of when something was approved.
+    ForgedTime,
+    /// How a plan is carried out is part of what is approved.
+    OtherTerms,
     /// bypassOptimisticLock is for targets that move, and not for other options, inputs or versions.
     BypassOfOthers,
     /// bypassOptimisticLock corrects what was applied once, and nothing that nobody ever approved.
@@ -77,7 +81,7 @@ pub enum Guard {
 #[cfg(test)]
 impl Guard {
     /// All of them.
-    pub(super) const ALL: [Self; 33] = [
+    pub(super) const ALL: [Self; 35] = [
         Self::BeingDeleted,
         Self::Ignored,
         Self::NotApply,
@@ -90,6 +94,8 @@ impl Guard {
         Self::NotShownUnderDryRun,
         Self::SpecChanged,
         Self::TooFresh,
+        Self::ForgedTime,
+        Self::OtherTerms,
         Self::BypassOfOthers,
         Self::BypassOfNew,
         Self::Thrashing,

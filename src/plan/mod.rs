@@ -38,13 +38,14 @@ pub mod status;
 pub mod summary;
 pub mod wire;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use profile_sdk::LeftOut;
 
-use crate::api::{Input, Operation, Severity, TargetRef};
+use crate::api::{Input, Operation, PoolTerms, Severity, TargetRef, Terms};
+use guard::{Guard, stops};
 use item::PlanItem;
 
 impl From<profile_sdk::ObjectRef> for TargetRef {
@@ -62,21 +63,34 @@ pub struct Basis {
     pub options: Option<Value>,
     /// What the profile read, in a stable order.
     pub inputs: Vec<Input>,
+    /// How the plan is carried out. [`Plan::new`] completes it with what its items set in motion.
+    pub terms: Terms,
 }
 
 impl Basis {
     /// The digest of the plan that has these items, as (name, wave, hash) in order.
     #[must_use]
     pub fn digest<'a>(&self, items: impl IntoIterator<Item = (&'a str, u32, &'a str)>) -> String {
+        self.digest_under(&self.terms, items)
+    }
+
+    /// The same if it were carried out under these `terms`.
+    #[must_use]
+    pub fn digest_under<'a>(&self, terms: &Terms, items: impl IntoIterator<Item = (&'a str, u32, &'a str)>) -> String {
         // What they were before is for the reader, and no part of what is approved.
         let inputs = self.inputs.iter().map(|input| Input { changed_from: None, ..input.clone() });
         let inputs: Vec<_> = inputs.collect();
-        digest::plan_hash(&json!({
+        let mut reviewed = json!({
             "profile": self.profile,
             "options": self.options,
             "inputs": inputs,
             "items": items.into_iter().collect::<Vec<_>>(),
-        }))
+        });
+        // Absent where all is left to its default: plans from before there were terms keep their digests.
+        if stops(Guard::OtherTerms, !terms.is_default()) {
+            reviewed["terms"] = json!(terms);
+        }
+        digest::plan_hash(&reviewed)
     }
 }
 
@@ -104,6 +118,7 @@ impl Plan {
         let mut known: BTreeSet<_> = basis.inputs.iter().map(read).collect();
         let overriding = items.iter().flat_map(|item| &item.overriding).filter(|input| known.insert(read(input)));
         basis.inputs.extend(overriding.cloned().collect::<Vec<_>>());
+        basis.terms.pools = pool_terms(&items);
         let digest = basis.digest(items.iter().map(|item| (item.name.as_str(), item.wave, item.hash.as_str())));
         Self { basis, items, digest, unused: Vec::new(), left_out: Vec::new() }
     }
@@ -130,4 +145,15 @@ impl Plan {
     pub fn severity(&self) -> Severity {
         self.items.iter().map(|item| item.severity).max().unwrap_or(Severity::Low)
     }
+}
+
+/// How many machines of each pool `items` reboot, where that is more than what a reader expects.
+fn pool_terms(items: &[PlanItem]) -> BTreeMap<String, PoolTerms> {
+    let pools = items.iter().flat_map(|item| &item.effect.pools);
+    let terms = pools.map(|(pool, machines)| {
+        let magnitude = 10_u32.checked_pow(machines.checked_ilog10().unwrap_or_default());
+        let terms = PoolTerms { max_unavailable: None, machines_at_least: magnitude.filter(|least| *least >= 10) };
+        (pool.clone(), terms)
+    });
+    terms.filter(|(_, terms)| *terms != PoolTerms::default()).collect()
 }

@@ -10,7 +10,7 @@ use super::Plan;
 use super::health::Rollout;
 use super::overrides::{Choices, Exclusions};
 use super::{digest, wire};
-use crate::api::{self, Action, FailurePolicy, Severity, VirtPlatformConfig, VirtPlatformConfigStatus};
+use crate::api::{self, Action, FailurePolicy, Severity, Terms, VirtPlatformConfig, VirtPlatformConfigStatus};
 
 /// As much of the annotation's value as is remembered and compared.
 const REPLAN_LIMIT: usize = 256;
@@ -95,6 +95,18 @@ impl Wanted {
                 .and_then(|all| all.get(api::REPLAN_ANNOTATION))
                 .map(|value| wire::cut_text(value, REPLAN_LIMIT)),
             deleting: config.metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+impl Wanted {
+    /// How plans are to be carried out, as far as spec says it.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        Terms {
+            failure_policy: self.failure_policy,
+            wait_timeout: self.wait_timeout.map(|limit| limit.as_millis().to_string()),
+            ..Terms::default()
         }
     }
 }

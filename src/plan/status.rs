@@ -13,12 +13,13 @@ use super::item::PlanItem;
 use super::observed::{Observed, World};
 use super::reason;
 use super::summary;
-use super::wire::{SUMMARY_LIMIT, cut_text, time};
+use super::wire::{SUMMARY_LIMIT, time};
 use super::{Plan, digest, message, size};
 use crate::api::{
     Applied, HistoryEntry, Item, ItemState, LeftOut, Operation, Phase, PlannedSpec, TargetRef,
     VirtPlatformConfigStatus as Status,
 };
+use crate::limits::{cut_text, visible};
 
 /// Earlier plans that are remembered.
 const HISTORY_LIMIT: usize = 10;
@@ -30,6 +31,7 @@ const CONFLICT_LIMIT: usize = 200;
 const POOL_LIMIT: usize = 100;
 const FIELD_LIMIT: usize = 1000;
 const OVERRIDE_LIMIT: usize = 100;
+const NOTE_LIMIT: usize = 1200;
 const LEFT_OUT_LIMIT: usize = 100;
 
 /// What became of an item that was written just now.
@@ -55,10 +57,14 @@ pub fn compose(
 ) -> Option<Status> {
     let mut status = seen.status.clone();
     let generation = seen.wanted.generation;
+    let mut changed = String::new();
     let (phase, reason, text) = match decision {
         Decision::Leave | Decision::Hold => return None,
         Decision::StandAside => {
             end(&mut status, Some("Withdrawn"), now);
+            if let Some(planned) = &mut status.planned_spec {
+                planned.used_plan_hash = still_named(planned.used_plan_hash.take(), seen);
+            }
             (Phase::Ignored, reason::IGNORED, summary::IGNORED.to_owned())
         }
         Decision::Reject(problem) => {
@@ -69,7 +75,7 @@ pub fn compose(
             end(&mut status, Some("Stale"), now);
             (Phase::PrerequisiteFailed, reason::PREREQUISITES_FAILED, missing.join("\n"))
         }
-        Decision::Publish(publication) => publish(&mut status, seen, publication, now),
+        Decision::Publish(publication) => publish(&mut status, seen, publication, &mut changed, now),
         Decision::Execute(execution) => execute(&mut status, seen, execution, written, now),
         Decision::Fail(Failure { phase, message, steps }) => {
             advance(&mut status, steps, now);
@@ -88,8 +94,10 @@ pub fn compose(
     if status.items.is_empty() {
         status.impact_severity = Some(seen.declared_impact);
     }
-    let text = cut_text(&text, SUMMARY_LIMIT);
-    status.summary.get_or_insert_default().text.clone_from(&text);
+    let text = cut_text(&visible(&text), SUMMARY_LIMIT);
+    let summary = status.summary.get_or_insert_default();
+    summary.text.clone_from(&text);
+    summary.changed = cut_text(&visible(&changed), SUMMARY_LIMIT);
     let input_drift = input_drift(seen, &status);
     let verdict = Verdict { phase, reason, message: &text, input_drift, generation };
     status.conditions = conditions::derive(&seen.status.conditions, &verdict, now);
@@ -108,10 +116,12 @@ fn publish(
     status: &mut Status,
     seen: &Observed<'_>,
     publication: &Publication,
+    changed: &mut String,
     now: Timestamp,
 ) -> (Phase, &'static str, String) {
     end(status, publication.ended, now);
     let Publication { phase, reason, .. } = *publication;
+    changed.clone_from(&publication.detail);
     let Some(plan) = planned(seen) else {
         return (phase, reason, publication.detail.clone());
     };
@@ -121,7 +131,7 @@ fn publish(
     if phase == Phase::CompletedWithUpgrade {
         status.operator_version.clone_from(&old.operator_version);
     }
-    // Nothing new to say: the text of the first time knows more, for example what had moved.
+    // Nothing new has moved: what was said of that the first time knows more. Figures and remedies are always the latest.
     let unchanged = old.plan_hash == status.plan_hash
         && old.phase == Some(phase)
         && old.observed_generation == Some(seen.wanted.generation)
@@ -129,11 +139,10 @@ fn publish(
         && !publication.news
         && old.conditions.iter().any(|condition| condition.reason == reason)
         && old.operator_version == status.operator_version;
-    let text = match old.summary.as_ref().filter(|_| unchanged) {
-        Some(summary) => summary.text.clone(),
-        None => summary::of_publication(plan, publication, seen.wanted),
-    };
-    (phase, reason, text)
+    if let Some(summary) = old.summary.as_ref().filter(|summary| unchanged && !summary.changed.is_empty()) {
+        changed.clone_from(&summary.changed);
+    }
+    (phase, reason, summary::of_publication(plan, publication, changed, seen.wanted))
 }
 
 fn execute(
@@ -163,6 +172,10 @@ fn execute(
     {
         // The hash that is in spec now has approved this execution, and approves no other.
         planned.approved_plan_hash.clone_from(&seen.wanted.approved_plan_hash);
+    }
+    let names_this = seen.wanted.approved_plan_hash.as_ref() == Some(&execution.approval.plan_hash);
+    if let Some(planned) = status.planned_spec.as_mut().filter(|_| begins && names_this) {
+        planned.used_plan_hash = Some(execution.approval.plan_hash.clone());
     }
     status.approval = Some(execution.approval.clone());
     advance(status, &execution.steps, now);
@@ -215,11 +228,11 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
     let (old, wanted) = (seen.status, seen.wanted);
     let same = old.plan_hash.as_ref() == Some(&plan.digest);
     let before = old.planned_spec.as_ref();
-    let by_itself = old.plan_hash.is_some()
-        && old.planned_generation == Some(wanted.generation)
-        && before.and_then(|before| before.replan.as_ref()) == wanted.replan.as_ref();
-    let revised_at =
-        if same { before.and_then(|before| before.revised_at.clone()) } else { by_itself.then(|| time(now)) };
+    // Whatever made another plan of it, an edit too: somebody may have read the one before.
+    let revised_at = match same {
+        true => before.and_then(|before| before.revised_at.clone()),
+        false => old.plan_hash.is_some().then(|| time(now)),
+    };
     // A hash that was set while this plan waited approves it, and is not remembered. One that was there before the plan began to
     // wait is: also if the same plan was executed then.
     let waits = matches!(old.phase, Some(Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade));
@@ -231,6 +244,8 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
         approved_plan_hash: approved,
         replan: wanted.replan.clone(),
         revised_at,
+        used_plan_hash: still_named(before.and_then(|before| before.used_plan_hash.clone()), seen),
+        terms: plan.basis.terms.clone(),
     });
     if !same {
         status.planned_at = Some(time(now));
@@ -260,8 +275,13 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
     status.summary = Some(summary::figures(plan));
 }
 
+/// The hash that was carried out, if it is still in spec.
+fn still_named(used: Option<String>, seen: &Observed<'_>) -> Option<String> {
+    used.filter(|used| seen.wanted.approved_plan_hash.as_ref() == Some(used))
+}
+
 fn left_out(part: &profile_sdk::LeftOut) -> LeftOut {
-    LeftOut { feature: part.feature.clone(), reason: cut_text(&part.reason, SUMMARY_LIMIT) }
+    LeftOut { feature: part.feature.clone(), reason: cut_text(&visible(&part.reason), SUMMARY_LIMIT) }
 }
 
 /// An item as the status shows it.
@@ -294,10 +314,10 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         conflicts: fresh.conflicts.iter().take(CONFLICT_LIMIT).cloned().collect(),
         pools: fresh.effect.pools.keys().take(POOL_LIMIT).cloned().collect(),
         managed_fields: managed_fields(fresh),
-        overrides: fresh.overrides.iter().take(OVERRIDE_LIMIT).cloned().collect(),
+        overrides: fresh.overrides.iter().take(OVERRIDE_LIMIT).map(|by| cut_text(&visible(by), NOTE_LIMIT)).collect(),
         prune: fresh.prune,
         state,
-        message: cut_text(&message, MESSAGE_LIMIT),
+        message: cut_text(&visible(&message), MESSAGE_LIMIT),
         last_transition_time: unmoved.and_then(|item| item.last_transition_time.clone()).or_else(|| Some(time(now))),
         wait_started_at: before.filter(|_| satisfied).and_then(|item| item.wait_started_at.clone()),
         paused_since: None,
@@ -326,7 +346,8 @@ fn short(target: &TargetRef) -> TargetRef {
 /// The fields that are ours. Entries of lists are named by their values, which may be secret ones.
 fn managed_fields(fresh: &PlanItem) -> Vec<String> {
     let open = |path: &&super::fields::FieldPath| fresh.sensitive.is_empty() || !path.names_values();
-    fresh.owned.iter().filter(open).take(FIELD_LIMIT).map(super::fields::FieldPath::dotted).collect()
+    let shown = |path: &super::fields::FieldPath| visible(&path.dotted()).into_owned();
+    fresh.owned.iter().filter(open).take(FIELD_LIMIT).map(shown).collect()
 }
 
 fn advance(status: &mut Status, steps: &[Step], now: Timestamp) {
@@ -343,7 +364,7 @@ fn set_state(item: &mut Item, state: ItemState, message: &str, now: Timestamp) {
         item.state = state;
         item.last_transition_time = Some(time(now));
     }
-    item.message = cut_text(message, MESSAGE_LIMIT);
+    item.message = cut_text(&visible(message), MESSAGE_LIMIT);
 }
 
 /// The time of a pause that has ended is added to the beginning of the wait.
@@ -406,5 +427,5 @@ fn input_drift(seen: &Observed<'_>, status: &Status) -> Option<String> {
         return None;
     }
     let changed = drifted_inputs(&status.inputs);
-    (!changed.is_empty()).then(|| format!("Changed: {}.", changed.join("; ")))
+    (!changed.is_empty()).then(|| visible(&format!("Changed: {}.", changed.join("; "))).into_owned())
 }

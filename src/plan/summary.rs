@@ -35,13 +35,14 @@ pub(super) fn figures(plan: &Plan) -> Summary {
         machines_to_reboot: pools.values().sum(),
         pools: pools.into_keys().take(POOL_LIMIT).collect(),
         text: String::new(),
+        changed: String::new(),
     }
 }
 
-/// What is said of a plan that is shown.
+/// What is said of a plan that is shown; `detail` is what had changed when it was shown first.
 #[must_use]
-pub(super) fn of_publication(plan: &Plan, publication: &Publication, wanted: &Wanted) -> String {
-    let detail = publication.detail.as_str();
+pub(super) fn of_publication(plan: &Plan, publication: &Publication, detail: &str, wanted: &Wanted) -> String {
+    let remedy = publication.remedy.as_str();
     let mut sentences = Vec::new();
     match publication.phase {
         Phase::Completed => {
@@ -59,6 +60,7 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, wanted: &Wa
         }
         Phase::Drifted => {
             sentences.push(detail.to_owned());
+            sentences.push(remedy.to_owned());
             sentences.push(
                 "To put it back, approve this plan: set spec.approvedPlanHash to status.planHash. To keep it, change the \
                  option that drives the value, or set spec.action to Ignore."
@@ -68,6 +70,7 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, wanted: &Wa
         Phase::CompletedWithUpgrade => {
             sentences.push(detail.to_owned());
             sentences.push(in_figures(plan));
+            sentences.push(remedy.to_owned());
             sentences.push("To adopt it, set spec.approvedPlanHash to status.planHash.".to_owned());
         }
         Phase::Pending
@@ -80,6 +83,7 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, wanted: &Wa
             let blocked: Vec<_> = plan.blocked().map(|item| format!("{}: {}.", item.target, item.message)).collect();
             sentences.push(in_figures(plan));
             sentences.push(detail.to_owned());
+            sentences.push(remedy.to_owned());
             if !blocked.is_empty() {
                 sentences.push(format!(
                     "The plan can't be approved: {} What can't be mended now is set aside in spec.items.",

@@ -7,8 +7,8 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 use virt_advisor::api::{
-    Action, Applied, Approval, ApprovedBy, Conflict, HistoryEntry, Input, InputBefore, Item, ItemState, LeftOut,
-    Operation, Phase, PlannedSpec, Severity, Summary, TargetRef, Truncated, VirtPlatformConfig,
+    Action, Applied, Approval, ApprovedBy, Conflict, FailurePolicy, HistoryEntry, Input, InputBefore, Item, ItemState,
+    LeftOut, Operation, Phase, PlannedSpec, PoolTerms, Severity, Summary, TargetRef, Truncated, VirtPlatformConfig,
     VirtPlatformConfigStatus,
 };
 
@@ -287,6 +287,16 @@ fn full_status() -> VirtPlatformConfigStatus {
             approved_plan_hash: Some("v1:0".into()),
             replan: Some("r".into()),
             revised_at: some(&time),
+            used_plan_hash: Some("v1:0".into()),
+            terms: virt_advisor::api::Terms {
+                failure_policy: FailurePolicy::Continue,
+                wait_timeout: Some("1000".into()),
+                pools: [(
+                    "worker".to_owned(),
+                    PoolTerms { max_unavailable: Some("10%".into()), machines_at_least: Some(10) },
+                )]
+                .into(),
+            },
         }),
         operator_version: Some("v1".into()),
         applied_options: Some(json!({"loadAware": {"mode": "Predictive"}})),
@@ -309,6 +319,7 @@ fn full_status() -> VirtPlatformConfigStatus {
             pools: vec!["worker".into()],
             machines_to_reboot: 7,
             text: "t".into(),
+            changed: "c".into(),
         }),
         left_out: vec![LeftOut { feature: "swap".into(), reason: "r".into() }],
         items: vec![Item {

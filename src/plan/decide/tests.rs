@@ -72,7 +72,7 @@ pub(in crate::plan) fn item(name: &str, wave: u32, operation: Operation) -> Plan
 }
 
 pub(in crate::plan) fn basis() -> Basis {
-    Basis { profile: "p".into(), options: None, inputs: Vec::new() }
+    Basis { profile: "p".into(), ..Basis::default() }
 }
 
 fn plan(operations: [Operation; 2]) -> Plan {

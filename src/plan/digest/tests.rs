@@ -126,6 +126,7 @@ fn p3_committed_vectors_keep_their_digests() {
             profile: text(&vector["profile"]),
             options: vector.get("options").cloned(),
             inputs: inputs.collect(),
+            ..Basis::default()
         };
         let items: Vec<_> = vector["items"].as_array().unwrap().iter().map(item).collect();
         for (item, wanted) in items.iter().zip(vector["items"].as_array().unwrap()) {

@@ -113,7 +113,9 @@ fn lost(rest: &State) -> Option<String> {
     let waits = matches!(status.phase, Some(Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade));
     let blocked = status.items.iter().any(|item| item.operation == Operation::Blocked);
     let stands = rest.ghost.open.iter().any(|granted| granted.stands_for(status.plan_hash.as_ref()));
-    (can && waits && !blocked && stands).then(|| "an approval is lost".into())
+    // A hash that names another plan was told to be in the way.
+    let named = config.hash.as_ref().is_none_or(|hash| Some(hash) == status.plan_hash.as_ref());
+    (can && waits && !blocked && stands && named).then(|| "an approval is lost".into())
 }
 
 /// What was found out already, by their digest: many states come to the same.

@@ -54,8 +54,12 @@ pub(super) struct Ghost {
     put_back: BTreeSet<String>,
     /// Executions in a row that nobody asked for.
     corrections: u8,
-    /// When the plan on display last changed by itself.
+    /// When the plan on display took the place of another one.
     revised: Option<i64>,
+    /// What a person has read and not approved yet: the digest, and the failure policy that it was shown with.
+    read: Option<(String, bool)>,
+    /// The hash in spec has been carried out.
+    used: Option<String>,
     /// The failure policy under which the plan on display was made.
     shown_goes_on: bool,
     shown_bypass: bool,
@@ -90,6 +94,7 @@ impl Ghost {
             self.withdrawn = self.running.take().or(self.withdrawn.take());
         }
         if before.hash != after.hash {
+            self.used = None;
             self.open.retain(|granted| granted.how != How::Hash);
             if self.running.as_ref().is_some_and(|(granted, _)| granted.how == How::Hash) {
                 self.withdrawn = self.running.take();
@@ -123,6 +128,18 @@ impl Ghost {
             return;
         }
         let asked = before.action != Does::Apply;
+        // Options that are put back are those on display, and the action is Apply.
+        let edited = before.option != after.option || before.goes_on != after.goes_on || before.bypass != after.bypass;
+        if status.approval.is_some() && before.bypass == after.bypass && (asked || edited) {
+            // The plan on display is the one that is executed: it goes on.
+            self.running = self.withdrawn.take().or(self.running.take());
+        }
+        self.asked(status, after, asked || edited, clock);
+    }
+
+    /// Under action Apply; `anew` if an edit has asked for it.
+    fn asked(&mut self, status: &Status, after: &Config, anew: bool, clock: i64) {
+        let on_display = status.plan_hash.clone();
         let nothing_waits = match status.phase {
             None => true,
             Some(Phase::Ignored) => status.items.iter().all(|item| item.operation == Operation::NoChange),
@@ -132,14 +149,8 @@ impl Ghost {
         if after.automatic && (!same_options || nothing_waits) {
             self.grant(How::Policy, None, BTreeSet::new());
         }
-        // Options that are put back are those on display, and the action is Apply.
-        let edited = before.option != after.option || before.goes_on != after.goes_on || before.bypass != after.bypass;
-        if !asked && !edited {
+        if !anew {
             return;
-        }
-        if status.approval.is_some() && before.bypass == after.bypass {
-            // The plan on display is the one that is executed: it goes on.
-            self.running = self.withdrawn.take().or(self.running.take());
         }
         if nothing_waits {
             self.grant(How::Advance, None, BTreeSet::new());
@@ -156,6 +167,31 @@ impl Ghost {
                 self.grant(How::Action, on_display, shown(status));
             }
         }
+    }
+
+    /// Time passes while managedFields say that the action was set later than now: what counts is when it is seen.
+    pub(super) fn waited(&mut self, config: &Config, clock: i64) {
+        let unseen = config.status.status.observed_generation != Some(config.generation);
+        if config.action == Does::Apply && !config.deleting && config.action_at > clock && unseen {
+            self.asked(&config.status.status.clone(), config, true, clock);
+        }
+    }
+
+    /// A person reads what is on display.
+    pub(super) fn reads(&mut self, config: &Config) {
+        self.read = config.status.status.plan_hash.clone().map(|digest| (digest, self.shown_goes_on));
+    }
+
+    /// The digest of what a person has read.
+    pub(super) fn has_read(&self) -> Option<String> {
+        self.read.as_ref().map(|(digest, _)| digest.clone())
+    }
+
+    /// The configuration was deleted and made anew: nothing that was approved of the one before was approved of this one.
+    pub(super) fn recreated(&mut self, after: &Config, clock: i64) {
+        let read = self.read.take();
+        *self = Self { read, violation: self.violation, cause_may_be_gone: true, ..Self::default() };
+        self.edited(&Config::new(Does::Ignore), after, clock);
     }
 
     fn grant(&mut self, how: How, digest: Option<String>, changes: BTreeSet<String>) {
@@ -175,7 +211,7 @@ impl Ghost {
         let begins =
             runs && old.approval.as_ref().map(|a| &a.plan_hash) != after.approval.as_ref().map(|a| &a.plan_hash);
         if begins {
-            self.begin(after);
+            self.begin(before, after);
         } else if !runs && old.plan_hash != after.plan_hash {
             // Another plan is on display: who approved the one before did not mean this one.
             self.open.retain(|granted| granted.digest.is_none() || granted.digest == after.plan_hash);
@@ -183,18 +219,33 @@ impl Ghost {
         self.shown_goes_on = before.goes_on;
         self.shown_bypass = before.bypass;
         if old.plan_hash != after.plan_hash {
-            let by_itself = old.plan_hash.is_some() && old.planned_generation == after.planned_generation;
-            self.revised = by_itself.then_some(clock);
+            self.revised = old.plan_hash.is_some().then_some(clock);
         }
         self.revised = self.revised.map(|_| clock);
+        if !runs && before.hash.is_some() && before.hash != after.plan_hash {
+            // The hash names another plan, and that was said.
+            self.open.retain(|granted| granted.how == How::Hash);
+        }
         if !runs && after.phase == Some(Phase::ReviewRequired) {
             // A plan waits: what was approved before there was one has not approved it.
             self.open.retain(|granted| granted.digest.is_some());
         }
     }
 
-    fn begin(&mut self, status: &Status) {
+    fn begin(&mut self, config: &Config, status: &Status) {
         let Some(approval) = &status.approval else { return };
+        let needs_no_person = matches!(approval.how, ApprovedBy::Policy | ApprovedBy::Bypass);
+        match &config.hash {
+            Some(hash) if *hash == approval.plan_hash => self.used = Some(hash.clone()),
+            Some(hash) if !(needs_no_person && self.used.as_ref() == Some(hash)) => {
+                self.violation = Some("a plan is carried out although the hash in spec names another one");
+            }
+            Some(_) | None => {}
+        }
+        let of_what_was_read = self.read.take_if(|(digest, _)| *digest == approval.plan_hash);
+        if of_what_was_read.is_some_and(|(_, goes_on)| goes_on != config.goes_on) {
+            self.violation = Some("a plan is carried out in another way than was read");
+        }
         let how = match approval.how {
             ApprovedBy::Hash => How::Hash,
             ApprovedBy::Action => How::Action,

@@ -38,6 +38,16 @@ enum Event {
     /// The action goes to Apply, and the failure policy changes with it.
     ApplyOtherwise,
     ApproveShown,
+    /// Somebody reads the plan on display.
+    Read,
+    /// What was read is approved, by its hash and with action Apply.
+    ApproveRead,
+    /// Somebody changes the failure policy, and nothing else.
+    EditTerms,
+    /// managedFields say that the action was set later than now.
+    Lie,
+    /// The configuration is deleted and made anew with other options.
+    Recreate,
     /// A hash that no plan has.
     ApproveOther,
     ClearHash,
@@ -278,6 +288,27 @@ impl Run {
                 config.action_at = state.world.clock;
             }
             Event::ApproveOther => config.hash = Some("v1:0000".into()),
+            Event::Read => next.ghost.reads(&state.config),
+            Event::ApproveRead => {
+                config.hash = Some(state.ghost.has_read()?);
+                if config.action != Does::Apply {
+                    config.action = Does::Apply;
+                    config.action_at = state.world.clock;
+                }
+            }
+            Event::EditTerms => config.goes_on = !config.goes_on,
+            Event::Lie => config.action_at = state.world.clock + 1000,
+            Event::Recreate => {
+                // Another uid: nothing that was looked at before is the same version.
+                let generation = config.generation + 100;
+                let (action, option, hash) = (config.action, 1 - config.option, config.hash.clone());
+                let action_at = state.world.clock;
+                *config = Config { option, hash, generation, action_at, ..Config::new(action) };
+                next.look = None;
+                next.behind = None;
+                next.ghost.recreated(&next.config, state.world.clock);
+                return Some(next);
+            }
             Event::ApproveShown => config.hash = Some(config.status.status.plan_hash.clone()?),
             Event::ClearHash => config.hash = None,
             Event::Replan => config.replan += 1,
@@ -305,6 +336,7 @@ impl Run {
                 next.world.clock += seconds;
                 // A look that takes longer than a minute is given up.
                 next.look = None;
+                next.ghost.waited(&state.config, next.world.clock);
             }
             Event::Bypass => config.bypass = !config.bypass,
         }
@@ -314,12 +346,12 @@ impl Run {
             }
             touched(&mut next, index);
         }
-        if next.config == state.config && next.world == state.world {
+        if next.config == state.config && next.world == state.world && next.ghost == state.ghost {
             return None;
         }
         next.ghost.cause_may_be_gone |= !matches!(event, Event::Become(_) | Event::Clock(_) | Event::Refuses);
         if next.config != state.config {
-            let of_spec = !matches!(event, Event::Replan | Event::Delete);
+            let of_spec = !matches!(event, Event::Replan | Event::Delete | Event::Lie);
             next.config.generation += i64::from(of_spec);
             if let Some(look) = &mut next.look {
                 look.fresh = false;
@@ -420,6 +452,7 @@ impl Run {
             profile: "p".into(),
             options: status.applied_options.clone(),
             inputs: status.inputs.clone(),
+            terms: status.planned_spec.as_ref().map(|planned| planned.terms.clone()).unwrap_or_default(),
         };
         let items = status.items.iter().map(|item| (item.name.as_str(), item.wave, item.item_hash.as_str()));
         status.plan_hash.as_ref().is_none_or(|hash| *hash == basis.digest(items))

@@ -99,6 +99,33 @@ static SCENARIOS: &[Scenario] = &[
         begin: |_, _| {},
     },
     Scenario {
+        name: "somebody else edits between reading and approving",
+        events: &[Choose, EditTerms, Read, ApproveRead, Set(Does::Apply), Clock(100)],
+        times: 4,
+        rules: Rules { waves: false, ..ALL },
+        faults: false,
+        action: Does::DryRun,
+        begin: |_, _| {},
+    },
+    Scenario {
+        name: "evidence that lies about time",
+        events: &[Touch(0), Choose, Set(Does::Apply), Lie, Clock(100)],
+        times: 4,
+        rules: Rules { waves: false, ..ALL },
+        faults: false,
+        action: Does::DryRun,
+        begin: |_, _| {},
+    },
+    Scenario {
+        name: "a configuration that is made anew",
+        events: &[Recreate, ApproveShown, Set(Does::Apply), Set(Does::DryRun), Read, ApproveRead],
+        times: 4,
+        rules: Rules { waves: false, ..ALL },
+        faults: false,
+        action: Does::DryRun,
+        begin: |_, _| {},
+    },
+    Scenario {
         name: "a hash that stays in Git",
         events: &[ApproveShown, ClearHash, Remove(0), ByHand(0)],
         times: 3,
@@ -271,12 +298,13 @@ fn needed_in(guard: Guard) -> &'static str {
         | Guard::WrittenMoved
         | Guard::UnwrittenMoved => "review and approval by the action, with targets that move",
         Guard::OtherHash | Guard::HashWithdrawn => "approval by hash",
+        Guard::OtherTerms => "somebody else edits between reading and approving",
+        Guard::ForgedTime => "evidence that lies about time",
         Guard::HashUsedUp => "a hash that approved what failed",
         Guard::OldHash | Guard::ApprovalUsedUp => "a hash that stays in Git",
         Guard::NoEdit => "a policy that approves what is edited",
         Guard::TakesFromOthers => "a first plan that takes something from others",
-        Guard::SpecChanged => "options and inputs",
-        Guard::BypassOfOthers | Guard::BypassOfNew | Guard::BypassWithdrawn => {
+        Guard::SpecChanged | Guard::BypassOfOthers | Guard::BypassOfNew | Guard::BypassWithdrawn => {
             "targets that move and are not asked about"
         }
         Guard::Thrashing => "a rival that does not give in",

@@ -270,7 +270,8 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
         |name: &str| TargetRef { api_version: "v1".into(), kind: "Widget".into(), name: name.into(), namespace: None };
     let input =
         Input { target: target("input"), path: "/value".into(), value: Some(json!(world.input)), changed_from: None };
-    let basis = Basis { profile: "p".into(), options: config.options(), inputs: vec![input] };
+    let terms = config.wanted().terms();
+    let basis = Basis { profile: "p".into(), options: config.options(), inputs: vec![input], terms };
     let wants = wants(rules, config.option, world);
     let departed = || {
         let object = json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "a"}});
