@@ -14,7 +14,8 @@ pub use duration::parse as parse_duration;
 pub use spec::{Action, ApprovalPolicy, FailurePolicy, VirtPlatformConfig, VirtPlatformConfigSpec};
 pub use status::{
     Applied, Approval, ApprovedBy, Conflict, HistoryEntry, Input, InputBefore, Item, ItemState, LeftOut, Operation,
-    Phase, PlannedSpec, PoolTerms, Severity, Summary, TargetRef, Terms, Truncated, VirtPlatformConfigStatus,
+    Phase, PlannedSpec, PoolTerms, Replaced, Severity, Summary, SupersededPlan, TargetRef, Terms, Truncated,
+    VirtPlatformConfigStatus,
 };
 
 /// API group of everything this operator defines.

@@ -73,10 +73,14 @@ pub struct VirtPlatformConfigStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["feature"]))]
     pub left_out: Vec<LeftOut>,
-    /// The last plans that were approved, latest first.
+    /// The last plans that were carried out, latest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     pub history: Vec<HistoryEntry>,
+    /// The last plans that an edit of spec replaced before anybody approved them, latest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
+    pub superseded: Vec<SupersededPlan>,
     /// The state in the field's standard form.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
@@ -221,6 +225,33 @@ pub struct Approval {
     pub at: Time,
     /// The generation of spec that carried it.
     pub generation: i64,
+    /// The plan in one sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 512))]
+    pub text: String,
+    /// Machines that it reboots.
+    #[serde(default)]
+    pub machines: u32,
+    /// What it replaces: as many values as fit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]
+    pub replaced: Vec<Replaced>,
+}
+
+/// A value that a plan replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Replaced {
+    /// The item.
+    #[schemars(length(max = 253))]
+    pub item: String,
+    /// An RFC 6901 pointer into its object.
+    #[schemars(length(max = 256))]
+    pub path: String,
+    /// The value before, as JSON, as far as it may be shown; absent if there was none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 128))]
+    pub was: String,
 }
 
 /// The rules by which a plan becomes approved.
@@ -549,17 +580,48 @@ pub struct HistoryEntry {
     pub plan_hash: String,
     /// When it ended.
     pub at: Time,
-    /// How it ended: Completed, CompletedWithErrors, Failed, Withdrawn or Stale; Superseded if an edit of spec replaced it before
-    /// anybody approved it.
+    /// How it ended: Completed, CompletedWithErrors, Failed, Withdrawn or Stale.
     #[schemars(length(max = 32))]
     pub outcome: String,
     /// The field manager whose edit approved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub approved_by: Option<String>,
-    /// By which rule; absent if it was never approved.
+    /// By which rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<ApprovedBy>,
+    /// When its approval was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_at: Option<Time>,
+    /// The generation of spec that carried the approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+    /// The version of the operator that made the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub operator_version: Option<String>,
+    /// The plan in one sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 512))]
+    pub text: String,
+    /// Machines that it rebooted, or was to.
+    #[serde(default)]
+    pub machines: u32,
+    /// What it replaced: as many values as fit, of the last executions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]
+    pub replaced: Vec<Replaced>,
+}
+
+/// A plan that an edit of spec replaced before anybody approved it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SupersededPlan {
+    /// Its digest.
+    #[schemars(length(max = 80))]
+    pub plan_hash: String,
+    /// When it was replaced.
+    pub at: Time,
 }
 
 /// Schema of a value of any type.

@@ -13,7 +13,7 @@ use crate::controller::{self, Settings};
 use crate::endpoints::{self, Protection, Sources};
 use crate::leader::Election;
 use crate::telemetry::Traces;
-use crate::{cluster, telemetry};
+use crate::{cluster, limits, telemetry};
 
 /// How often it is asked whether configurations are seen, until they are.
 const READY_PAUSE: Duration = Duration::from_millis(50);
@@ -53,6 +53,7 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone())?;
     change_log_level_on_signal(log_level)?;
+    end_on_panic();
     tracing::info!(version = VERSION, "the operator starts");
     let election = flags.leader_elect.then(|| election(&flags, &client));
     let mut settings = Settings { traces: traces.clone(), ..Settings::new(VERSION) };
@@ -113,6 +114,18 @@ async fn lead(client: Client, settings: Settings, election: Option<Election>, st
             }
         },
     }
+}
+
+/// A panic is logged, and ends the process at once unless it is one of a look, which is caught there.
+fn end_on_panic() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        let words = limits::cut_text(&panic.to_string(), limits::WORDS);
+        tracing::error!(place, words, "the operator has a fault: report it");
+        if !controller::is_caught() {
+            std::process::abort();
+        }
+    }));
 }
 
 fn election(flags: &RunFlags, client: &Client) -> Election {

@@ -82,6 +82,12 @@ impl Refusal {
         self.code == 403 && self.message.contains("User \"") && self.message.contains("\" cannot ")
     }
 
+    /// Whether the object is larger than the API server, or its store, takes.
+    #[must_use]
+    pub fn is_too_large(&self) -> bool {
+        self.code == 413 || ["request is too large", "ResourceExhausted"].iter().any(|text| self.message.contains(text))
+    }
+
     /// The fields that are wrong.
     #[must_use]
     pub fn fields(&self) -> Vec<&str> {

@@ -2,6 +2,7 @@
 
 mod act;
 mod advertise;
+mod caught;
 mod claims;
 mod followed;
 mod gather;
@@ -42,6 +43,7 @@ use memory::Memory;
 use triggers::{Causes, Triggers};
 use watches::Watches;
 
+pub use caught::is_caught;
 pub use health::{Health, WatchHealth, WatchState};
 
 /// How long to wait before advertising is tried again after an error.

@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::act::{self, ActError};
+use super::caught::{Panicked, caught};
 use super::followed;
 use super::gather::{self, GatherError};
 use super::memory::{Memory, Settled, spread};
@@ -27,7 +28,7 @@ use crate::plan::decide::decide;
 use crate::plan::decision::{Decision, LookAgain};
 use crate::plan::observed::{Observed, Wanted, World};
 use crate::plan::{conditions, reason, status, wire};
-use crate::registry;
+use crate::{limits, registry};
 
 /// One look may take this long; then it is given up and made anew.
 const BUDGET: Duration = Duration::from_secs(60);
@@ -49,6 +50,12 @@ enum LookError {
     Act(#[from] ActError),
     #[error("writing the status failed: {0}")]
     Status(#[source] ClusterError),
+    /// A fault of this program.
+    #[error("the operator has a fault: {0}")]
+    Panicked(String),
+    /// The status can't be stored.
+    #[error("{0}")]
+    NoRoom(String),
     #[error("The API server has not answered all requests within {} s", BUDGET.as_secs())]
     Timeout,
 }
@@ -59,6 +66,8 @@ impl LookError {
             Self::Gather(error) => error.reason(),
             Self::Act(error) => error.reason(),
             Self::Status(error) => error.reason(),
+            Self::Panicked(_) => "InternalError",
+            Self::NoRoom(_) => "NoRoom",
             Self::Timeout => "Timeout",
         }
     }
@@ -69,7 +78,9 @@ impl LookError {
             Self::Status(ClusterError::Moved) | Self::Act(ActError::Superseded | ActError::Stopping) => true,
             Self::Gather(GatherError::Engine(error)) => error.is_race(),
             Self::Act(ActError::Target { source, .. }) => matches!(source, ClusterError::Moved),
-            Self::Gather(_) | Self::Act(_) | Self::Status(_) | Self::Timeout => false,
+            Self::Gather(_) | Self::Act(_) | Self::Status(_) | Self::Panicked(_) | Self::NoRoom(_) | Self::Timeout => {
+                false
+            }
         }
     }
 }
@@ -120,9 +131,14 @@ async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
         return (rest(&memory), false);
     }
     causes.objects |= needs_everything(&mut memory, &settled, config);
-    let outcome = tokio::time::timeout(BUDGET, look(ctx, config, &causes, &mut memory)).await;
+    let outcome = tokio::time::timeout(BUDGET, caught(look(ctx, config, &causes, &mut memory))).await;
+    let outcome = match outcome {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(Panicked(words))) => Err(LookError::Panicked(words)),
+        Err(_) => Err(LookError::Timeout),
+    };
     let mut failed = false;
-    match outcome.unwrap_or(Err(LookError::Timeout)) {
+    match outcome {
         Ok(()) => memory.no_error(),
         Err(error) => {
             let pause = memory.pause_after_error(&name);
@@ -135,11 +151,13 @@ async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
             let unread = match &error {
                 LookError::Gather(unread) => Some(unread.displayed()),
                 LookError::Timeout => Some(error.to_string()),
-                LookError::Act(_) | LookError::Status(_) => None,
+                LookError::Panicked(words) => Some(format!(
+                    "The operator has a fault and can't plan this: {words}. Report it with the output of `virt-advisor must-gather`"
+                )),
+                LookError::Act(_) | LookError::Status(_) | LookError::NoRoom(_) => None,
             };
-            if let Some(problem) =
-                unread.filter(|_| memory.failing_for() >= UNREADABLE || matches!(error, LookError::Timeout))
-            {
+            let at_once = matches!(error, LookError::Timeout | LookError::Panicked(_));
+            if let Some(problem) = unread.filter(|_| memory.failing_for() >= UNREADABLE || at_once) {
                 tell_unread(ctx, config, error.reason(), &problem, &mut memory).await;
             }
             memory.settled = None;
@@ -203,6 +221,9 @@ async fn look(
     let world = if wanted.deleting || wanted.action == Action::Ignore {
         ctx.stand_aside(&name, memory);
         World::Unread
+    } else if let Some(problem) = limits::spec_problem(&config.spec) {
+        memory.forget_plan();
+        World::Invalid(problem)
     } else {
         gather::world(ctx, &name, &wanted, &old, causes, memory).await?
     };
@@ -282,7 +303,12 @@ async fn report(
     let written = ctx.cluster.write_status(config, &whole).await;
     // It may be stored all the same, and then its events are missing.
     memory.recorded &= written.is_ok();
-    let mut written = written.map_err(LookError::Status)?;
+    let mut written = match written {
+        Err(ClusterError::Refused(refusal)) if refusal.is_too_large() => {
+            return Err(LookError::NoRoom(tell_no_room(ctx, config, now).await));
+        }
+        written => written.map_err(LookError::Status)?,
+    };
     memory.replaced_version = replaced(config, &written);
     conditions::retain_ours(&mut written.status.conditions);
     if written.status != new && !std::mem::replace(&mut memory.told_of_crd, true) {
@@ -301,6 +327,18 @@ async fn report(
     settled.status = written.status;
     memory.settled = Some(settled);
     Ok(())
+}
+
+/// Says in an event, and returns for the log, that the object is so large that it can have no status.
+async fn tell_no_room(ctx: &Context, config: &VirtPlatformConfig, now: jiff::Timestamp) -> String {
+    let text = limits::spec_problem(&config.spec).unwrap_or_else(|| {
+        "The object leaves no room for a status: the API server refuses it as too large. Make its annotations and spec smaller."
+            .to_owned()
+    });
+    let key = format!("{}", config.metadata.generation.unwrap_or_default());
+    let note = Note { reason: "NoRoomForStatus", action: "Report", warning: true, text: text.clone(), key };
+    record(ctx, config, &[note], now).await;
+    text
 }
 
 /// The version of `config` that this write replaced. One that changed nothing makes no event to wait for.
@@ -397,6 +435,11 @@ fn our_status(config: &VirtPlatformConfig) -> Status {
     status
 }
 
+/// What the parser says of an object: it may quote it.
+fn unfit(error: &str) -> String {
+    limits::visible(&limits::cut_text(error, limits::WORDS)).into_owned()
+}
+
 /// An object that no longer fits our types is told so, and its neighbours go on. The text is the same each time, and so
 /// is its time: a restart writes nothing new.
 async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
@@ -410,8 +453,10 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
     ctx.stand_aside(&name, &mut memory);
     // Corrected, it is looked at, whatever it looked like before.
     memory.settled = None;
-    let message =
-        format!("The object does not fit this version of the API: {}. Correct it, or delete it.", invalid.error);
+    let message = format!(
+        "The object does not fit this version of the API: {}. Correct it, or delete it.",
+        unfit(&invalid.error)
+    );
     let generation = invalid.metadata.generation.unwrap_or_default();
     let verdict =
         Verdict { phase: Phase::Failed, reason: reason::INVALID, message: &message, input_drift: None, generation };
@@ -423,7 +468,7 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
         "summary": Summary { text: wire::cut_text(&message, wire::SUMMARY_LIMIT), ..Summary::default() },
         "conditions": conditions::derive(&[], &verdict, since),
     });
-    tracing::warn!(config = name, error = invalid.error, "the object can't be read");
+    tracing::warn!(config = name, error = unfit(&invalid.error), "the object can't be read");
     let write = ctx.cluster.patch_status(&name, version.as_deref().unwrap_or_default(), &status);
     let problem = match tokio::time::timeout(BUDGET, write).await {
         Ok(Ok(written)) => {

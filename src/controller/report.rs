@@ -132,7 +132,8 @@ fn item_note(item: &Item) -> Option<Note> {
 
 fn approved(status: &Status, approval: &Approval) -> String {
     let plan = status.summary.as_ref().map(|summary| summary.plan.as_str()).unwrap_or_default();
-    format!("Plan {plan} was approved by {} ({:?}).", approval.by, approval.how)
+    // Whoever may edit the object chooses the name of the manager: it names a program, and nobody.
+    format!("Plan {plan} was approved by rule {:?}, in an edit of field manager {:?}.", approval.how, approval.by)
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ pub(super) fn of(refusal: &Refusal, about: &About<'_>) -> String {
         let problem = if about.secretive { format!("{path} has another type or form") } else { problem };
         return format!("the draft does not fit {} ({}): {problem}", target.kind, target.api_version);
     }
-    if refusal.code == 413 || message.contains("request is too large") || message.contains("ResourceExhausted") {
+    if refusal.is_too_large() {
         return "the object is larger than the API server takes".to_owned();
     }
     if message.contains("failed to convert new object") {

@@ -10,7 +10,9 @@ use super::changes::has_same_inputs;
 use super::digest;
 use super::guard::{Guard, stops};
 use super::observed::{Edit, Observed, Wanted};
+use super::summary;
 use crate::api::{Action, Approval, ApprovedBy, Phase, PlannedSpec, VirtPlatformConfig, VirtPlatformConfigStatus};
+use crate::limits::{cut_text, visible};
 
 /// A plan that took the place of another one must have been readable for this long before the edit that approves it by the action alone;
 /// else nobody can know which of the two was read. Only a hash names the one that was.
@@ -19,6 +21,10 @@ const SETTLED: Duration = Duration::from_secs(60);
 const STORING: Duration = Duration::from_secs(60);
 /// So many corrections without a person within so long a time are a fight, and no correction.
 const THRASHING: (usize, Duration) = (3, Duration::from_secs(3600));
+
+/// The longest text of an approval, as in the CRD, and as many replaced values as it remembers.
+const TEXT_LIMIT: usize = 512;
+pub(super) const REPLACED_LIMIT: usize = 20;
 
 /// Why a plan is not approved, although the action is Apply. The text says how to approve it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +100,9 @@ pub fn granted(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<Appro
         by: by.to_owned(),
         at: super::wire::time(now),
         generation: seen.wanted.generation,
+        text: cut_text(&visible(&summary::in_figures(plan)), TEXT_LIMIT),
+        machines: summary::figures(plan).machines_to_reboot,
+        replaced: plan.items.iter().flat_map(|item| item.replaced.iter().cloned()).take(REPLACED_LIMIT).collect(),
     })
 }
 

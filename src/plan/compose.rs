@@ -191,6 +191,12 @@ fn applied(
     let message = message::of_apply(draft, operation, &sentences, &ownership::earlier(live, &owned));
     let memory = remembered.and_then(|item| item.applied.as_ref());
     let moved = memory.map(|memory| moved::since(memory, live, result, &owned, lens, &change.redactor));
+    let glimpses = live.map(|live| moved::glimpses(live, &owned, lens.hides_paths, &change.redactor));
+    let (glimpses, expected) = (glimpses.unwrap_or_default(), view(&change.after).unwrap_or_default());
+    let replaced = match view(&change.before).filter(|_| changes) {
+        Some(before) => moved::replaced(&draft.name, &before, &expected, &glimpses),
+        None => Vec::new(),
+    };
     PlanItem {
         operation,
         severity: severity(draft.impact, operation, &change, &effect),
@@ -207,10 +213,9 @@ fn applied(
         hash: digest::sha256(&review),
         applied: live.filter(|_| !changes).and_then(|live| applied_view(live, &owned, lens)),
         moved: moved.unwrap_or_default(),
-        glimpses: live
-            .map(|live| moved::glimpses(live, &owned, lens.hides_paths, &change.redactor))
-            .unwrap_or_default(),
-        expected: view(&change.after).unwrap_or_default(),
+        glimpses,
+        expected,
+        replaced,
         owned,
         target,
         rollout: live.map_or_else(|| waiting("does not exist yet"), health::of),
@@ -415,6 +420,7 @@ fn blank(draft: &Draft) -> PlanItem {
         applied: None,
         moved: Vec::new(),
         glimpses: BTreeMap::new(),
+        replaced: Vec::new(),
         since: Vec::new(),
         followed: None,
         rollout: waiting("blocked"),

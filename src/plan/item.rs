@@ -9,7 +9,7 @@ use super::fields::FieldPath;
 use super::health::Rollout;
 use super::moved::Glimpse;
 use super::overrides::Adjusted;
-use crate::api::{Applied, Conflict, Input, Operation, Severity, TargetRef};
+use crate::api::{Applied, Conflict, Input, Operation, Replaced, Severity, TargetRef};
 
 /// What is known of a draft on this cluster.
 #[derive(Debug, Clone)]
@@ -167,6 +167,8 @@ pub struct PlanItem {
     pub moved: Vec<Moved>,
     /// Our fields of the object as it is, to tell later what has moved.
     pub glimpses: BTreeMap<String, Glimpse>,
+    /// The values that writing it replaces, as far as they may be shown.
+    pub replaced: Vec<Replaced>,
     /// What has moved since the plan that is shown was made, as far as this process knows: a sentence for each field.
     pub since: Vec<String>,
     /// Name, labels and spec of the object as it is, with what others put into it, or as it would be if it does not exist: where

@@ -4,18 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::approval::REPLACED_LIMIT;
 use super::digest;
 use super::fields::{self, FieldPath};
 use super::item::Moved;
 use super::quantity::canonical;
 use super::redact::{PLACEHOLDER, Redactor};
-use crate::api::Applied;
+use crate::api::{Applied, Replaced};
 use crate::limits::{cut_text, within_line};
 
 /// As many paths as are remembered of one object.
 const PATH_LIMIT: usize = 1000;
 /// As much of the name of a field manager, which the API server bounds at 128 bytes.
 const MANAGER_LIMIT: usize = 128;
+/// The longest pointer to a replaced value, as in the CRD.
+const REPLACED_PATH: usize = 256;
 /// As much of a value as is told of a change.
 const GLIMPSE_LIMIT: usize = 120;
 
@@ -127,6 +130,23 @@ pub(super) fn glimpses(
         (path.to_string(), Glimpse { pointer, value: value.unwrap_or_default(), manager, time })
     };
     owned.iter().take(PATH_LIMIT).map(glimpse).collect()
+}
+
+/// The values that an apply replaces in the item of that name: those of `before` that are others in `after`, both by path.
+pub(super) fn replaced(
+    item: &str,
+    before: &BTreeMap<String, Value>,
+    after: &BTreeMap<String, Value>,
+    glimpses: &BTreeMap<String, Glimpse>,
+) -> Vec<Replaced> {
+    let differing = before.iter().filter(|(path, value)| after.get(*path) != Some(value));
+    let glimpses = differing.filter_map(|(path, _)| glimpses.get(path)).take(REPLACED_LIMIT);
+    let replaced = |glimpse: &Glimpse| Replaced {
+        item: item.to_owned(),
+        path: cut_text(&within_line(&glimpse.pointer), REPLACED_PATH),
+        was: cut_text(&within_line(&glimpse.value), GLIMPSE_LIMIT),
+    };
+    glimpses.map(replaced).collect()
 }
 
 /// What differs between two plans' views of an object, a sentence for each field.

@@ -52,6 +52,9 @@ pub(super) fn bound(status: &mut Status) {
     if bytes(status) <= STATUS_LIMIT {
         return;
     }
+    // What was replaced is told by the diffs while they are shown.
+    status.history.iter_mut().for_each(|entry| entry.replaced.clear());
+    status.approval.iter_mut().for_each(|approval| approval.replaced.clear());
     let diffs: usize = status.items.iter().map(|item| cut::cost(&item.diff)).sum();
     let needed = diffs.min(DIFFS_AT_LEAST);
     for step in STEPS {

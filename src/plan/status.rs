@@ -16,13 +16,15 @@ use super::summary;
 use super::wire::{SUMMARY_LIMIT, time};
 use super::{Plan, digest, message, size};
 use crate::api::{
-    Applied, HistoryEntry, Item, ItemState, LeftOut, Operation, Phase, PlannedSpec, TargetRef,
+    Applied, HistoryEntry, Item, ItemState, LeftOut, Operation, Phase, PlannedSpec, SupersededPlan, TargetRef,
     VirtPlatformConfigStatus as Status,
 };
 use crate::limits::{cut_text, visible};
 
-/// Earlier plans that are remembered.
+/// Earlier plans that are remembered: of those that were carried out, and of those that were not.
 const HISTORY_LIMIT: usize = 10;
+/// Of so many executions the values are remembered that they replaced.
+const REPLACED_IN: usize = 3;
 /// The longest message of an item.
 const MESSAGE_LIMIT: usize = 4096;
 
@@ -391,8 +393,16 @@ fn end(status: &mut Status, outcome: Option<&str>, now: Timestamp) {
             outcome: outcome.to_owned(),
             approved_by: Some(approval.by.clone()),
             how: Some(approval.how),
+            approved_at: Some(approval.at.clone()),
+            generation: Some(approval.generation),
+            operator_version: status.operator_version.clone(),
+            text: approval.text.clone(),
+            machines: approval.machines,
+            replaced: approval.replaced.clone(),
         };
-        remember(status, entry);
+        status.history.insert(0, entry);
+        status.history.truncate(HISTORY_LIMIT);
+        status.history.iter_mut().skip(REPLACED_IN).for_each(|entry| entry.replaced.clear());
     }
     for item in &mut status.items {
         // What this execution has not written is as it was left before.
@@ -410,14 +420,10 @@ fn supersede(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timesta
     let waited = matches!(old.phase, Some(Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade));
     let edited = old.planned_generation != Some(seen.wanted.generation);
     if let Some(hash) = old.plan_hash.clone().filter(|hash| waited && edited && *hash != plan.digest) {
-        let outcome = "Superseded".to_owned();
-        remember(status, HistoryEntry { plan_hash: hash, at: time(now), outcome, approved_by: None, how: None });
+        // Apart from executions: however often somebody edits, no approval is pushed out.
+        status.superseded.insert(0, SupersededPlan { plan_hash: hash, at: time(now) });
+        status.superseded.truncate(HISTORY_LIMIT);
     }
-}
-
-fn remember(status: &mut Status, entry: HistoryEntry) {
-    status.history.insert(0, entry);
-    status.history.truncate(HISTORY_LIMIT);
 }
 
 /// Inputs that changed since a plan was last carried out, for as long as that makes a difference.

@@ -8,8 +8,8 @@ use kube::{Client, Error};
 use serde_json::{Value, json};
 use virt_advisor::api::{
     Action, Applied, Approval, ApprovedBy, Conflict, FailurePolicy, HistoryEntry, Input, InputBefore, Item, ItemState,
-    LeftOut, Operation, Phase, PlannedSpec, PoolTerms, Severity, Summary, TargetRef, Truncated, VirtPlatformConfig,
-    VirtPlatformConfigStatus,
+    LeftOut, Operation, Phase, PlannedSpec, PoolTerms, Replaced, Severity, Summary, SupersededPlan, TargetRef,
+    Truncated, VirtPlatformConfig, VirtPlatformConfigStatus,
 };
 
 use crate::fixture::{PROFILE, our_crd, root};
@@ -273,6 +273,7 @@ fn full_status() -> VirtPlatformConfigStatus {
         observed_generation: Some(1),
         last_transition_time: time.clone(),
     };
+    let replaced = Replaced { item: "item".into(), path: "/a".into(), was: "1".into() };
     VirtPlatformConfigStatus {
         phase: Some(Phase::InProgress),
         impact_severity: Some(Severity::High),
@@ -306,6 +307,9 @@ fn full_status() -> VirtPlatformConfigStatus {
             by: "somebody".into(),
             at: time.clone(),
             generation: 1,
+            text: "t".into(),
+            machines: 3,
+            replaced: vec![replaced.clone()],
         }),
         summary: Some(Summary {
             plan: "1".into(),
@@ -359,11 +363,18 @@ fn full_status() -> VirtPlatformConfigStatus {
         }],
         history: vec![HistoryEntry {
             plan_hash: "v1:0".into(),
-            at: time,
+            at: time.clone(),
             outcome: "Completed".into(),
             approved_by: Some("somebody".into()),
             how: Some(ApprovedBy::Action),
+            approved_at: Some(time.clone()),
+            generation: Some(1),
+            operator_version: Some("v1".into()),
+            text: "t".into(),
+            machines: 3,
+            replaced: vec![replaced],
         }],
+        superseded: vec![SupersededPlan { plan_hash: "v1:0".into(), at: time }],
         conditions: vec![condition],
     }
 }

@@ -207,10 +207,9 @@ fn p15_an_edit_replaces_a_plan_that_waits_and_the_history_says_so() {
     edit_something_else(&mut world);
     world.look(plan(HALF));
     assert_eq!(world.phase(), Some(Phase::ReviewRequired));
-    let entry = &world.status.history[0];
-    assert_eq!((entry.outcome.as_str(), &entry.plan_hash, &entry.approved_by), ("Superseded", &first, &None));
+    assert_eq!((world.status.superseded[0].plan_hash.as_str(), world.status.history.len()), (first.as_str(), 0));
     world.look(plan(CREATE));
-    assert_eq!(world.status.history.len(), 1, "what moves by itself fills no history");
+    assert_eq!(world.status.superseded.len(), 1, "what moves by itself fills no history");
 }
 
 #[test]
@@ -306,4 +305,221 @@ fn a_clock_that_jumps_delays_and_breaks_nothing() {
             assert_eq!(world.status.items[0].state, ItemState::Completed);
         }
     }
+}
+
+fn hash(of: &World) -> Option<String> {
+    of.status.plan_hash.clone()
+}
+
+/// The text that people see first.
+fn text(world: &World) -> &str {
+    &world.status.summary.as_ref().unwrap().text
+}
+
+/// T1: whatever rule could approve the plan on display, a hash that names another one stops it, and both are named.
+#[test]
+fn t1_a_hash_that_names_another_plan_stops_every_rule() {
+    let other = "v1:bbbbbbbbbbbbbbbb".to_owned();
+    let refused = |name: &str, world: &mut World, shown: Plan| {
+        let begun = world.look(shown.clone());
+        assert!(!begun.is_execution(), "{name}");
+        let digest = &hash(world).unwrap()[3..15];
+        let text = text(world);
+        assert!(
+            text.contains("names plan bbbbbbbbbbbb") && text.contains(&format!("this is plan {digest}")),
+            "{name}: {text}"
+        );
+        // Nor at any later look, when the hash is known.
+        world.now += 1000;
+        assert!(!world.look(shown).is_execution(), "{name}");
+    };
+    // Reviewed, and approved by the action; with a hash of something else, by another person's edit in between or by mistake.
+    let mut reviewed = World::new(Action::DryRun);
+    reviewed.look(plan(CREATE));
+    reviewed.edit(Action::Apply);
+    reviewed.wanted.approved_plan_hash = Some(other.clone());
+    refused("Action", &mut reviewed, plan(CREATE));
+    // A new object, or one that was deleted and made anew.
+    let mut new = World::new(Action::Apply);
+    new.wanted.approved_plan_hash = Some(other.clone());
+    refused("InAdvance", &mut new, plan(CREATE));
+    let mut policy = World::new(Action::Apply);
+    policy.wanted.automatic = true;
+    policy.wanted.approved_plan_hash = Some(other.clone());
+    refused("Policy", &mut policy, plan(CREATE));
+    let mut bypass = World::new(Action::DryRun);
+    bypass.wanted.bypass = true;
+    bypass.look(plan(CREATE));
+    bypass.edit(Action::Apply);
+    bypass.wanted.approved_plan_hash = Some(other);
+    refused("Bypass", &mut bypass, plan(HALF));
+}
+
+/// T1 (d): a plan that was read under Ignore, by `diff`, is not the one that the options of now make.
+#[test]
+fn t1_a_hash_that_was_read_under_ignore_approves_no_other_plan_from_there() {
+    let mut world = completed();
+    world.wanted.approved_plan_hash = hash(&world);
+    world.edit(Action::Ignore);
+    world.look(plan(DONE));
+    world.edit(Action::Apply);
+    world.wanted.approved_plan_hash = Some("v1:aaaa".into());
+    assert!(!world.look(plan(HALF)).is_execution());
+    assert!(text(&world).contains("names plan aaaa"), "{}", text(&world));
+    // The right one is taken.
+    world.wanted.approved_plan_hash = hash(&world);
+    world.wanted.generation += 1;
+    assert!(world.look(plan(HALF)).is_execution());
+}
+
+/// A hash that was carried out and stays in spec, as from Git, stops nothing that needs no person, and approves nothing.
+#[test]
+fn t1_a_hash_that_was_carried_out_hinders_no_correction_and_approves_no_other_plan() {
+    let mut world = World::new(Action::DryRun);
+    world.wanted.automatic = true;
+    world.look(plan(CREATE));
+    world.edit(Action::Apply);
+    world.wanted.approved_plan_hash = hash(&world);
+    for operations in [CREATE, CREATE, HALF, HALF, DONE, DONE] {
+        world.look(plan(operations));
+    }
+    assert_eq!(world.phase(), Some(Phase::Completed));
+    world.wanted.options = Some(json!(1));
+    world.wanted.generation += 1;
+    let other = || Plan::new(Basis { options: Some(json!(1)), ..basis() }, plan(HALF).items);
+    assert!(world.look(other()).is_execution(), "an automatic policy approves what is edited");
+
+    let mut world = World::new(Action::DryRun);
+    world.look(plan(CREATE));
+    world.edit(Action::Apply);
+    world.wanted.approved_plan_hash = hash(&world);
+    for operations in [CREATE, CREATE, HALF, HALF, DONE, DONE] {
+        world.look(plan(operations));
+    }
+    world.edit(Action::DryRun);
+    world.look(plan(HALF));
+    world.now += 1000;
+    world.edit(Action::Apply);
+    assert!(!world.look(plan(HALF)).is_execution(), "the hash in spec names what was carried out");
+    assert!(text(&world).contains("spec.approvedPlanHash names plan"), "{}", text(&world));
+}
+
+/// T2: an edit by somebody else, a second before the action approves, makes another plan than the one that was read.
+#[test]
+fn t2_a_plan_that_an_edit_made_a_second_ago_is_not_approved_by_the_action() {
+    for (waited, approved) in [(1, false), (59, false), (61, true)] {
+        let mut world = World::new(Action::DryRun);
+        world.look(plan(CREATE));
+        world.now += 1000;
+        world.wanted.options = Some(json!(1));
+        world.wanted.generation += 1;
+        let other = || Plan::new(Basis { options: Some(json!(1)), ..basis() }, plan(CREATE).items);
+        world.look(other());
+        world.now += waited;
+        world.edit(Action::Apply);
+        assert_eq!(world.look(other()).is_execution(), approved, "after {waited} s");
+        if !approved {
+            assert!(text(&world).contains("took the place of another one within the minute"), "{}", text(&world));
+        }
+    }
+}
+
+/// T3: how a plan is carried out is read with it.
+#[test]
+fn t3_another_failure_policy_time_limit_or_size_is_another_plan() {
+    let planned = |change: &dyn Fn(&mut World)| {
+        let mut world = World::new(Action::DryRun);
+        change(&mut world);
+        Plan::new(Basis { terms: world.wanted.terms(), ..basis() }, plan(CREATE).items).digest
+    };
+    let plain = planned(&|_| {});
+    assert_eq!(plain, plan(CREATE).digest, "defaults are in no digest: those of earlier versions stay");
+    let goes_on = planned(&|world| world.wanted.failure_policy = FailurePolicy::Continue);
+    let short = planned(&|world| world.wanted.wait_timeout = Some(Duration::from_secs(1)));
+    let with_machines = |machines: u32| {
+        let mut items = plan(CREATE).items;
+        items[0].effect.pools = [("worker".to_owned(), machines)].into();
+        Plan::new(basis(), items).digest
+    };
+    assert_eq!((with_machines(3), with_machines(9)), (plain.clone(), plain.clone()), "a machine more is no other plan");
+    assert_eq!(with_machines(150), with_machines(999));
+    let mut all = vec![plain, goes_on, short, with_machines(10), with_machines(150), with_machines(5000)];
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 6, "each of them is another plan");
+}
+
+/// Whoever approves also knows how what is under way goes on: an edit of the limit is in force, and no other plan (R29).
+#[test]
+fn an_edit_of_the_time_limit_during_an_execution_does_not_end_it() {
+    let mut world = World::new(Action::Apply);
+    let with =
+        |world: &World, operations| Plan::new(Basis { terms: world.wanted.terms(), ..basis() }, plan(operations).items);
+    world.look(with(&world, CREATE));
+    world.look(with(&world, CREATE));
+    world.wanted.wait_timeout = Some(Duration::from_secs(7200));
+    edit_something_else(&mut world);
+    for operations in [HALF, HALF, DONE] {
+        let fresh = with(&world, operations);
+        world.look(fresh);
+    }
+    assert_eq!(world.phase(), Some(Phase::Completed));
+    assert_eq!(world.status.history[0].outcome, "Completed");
+}
+
+/// T9: whoever may edit the object may write what managedFields says: a time that has not come is no evidence.
+#[test]
+fn t9_an_edit_dated_in_the_future_is_as_old_as_the_look_that_sees_it() {
+    let mut world = World::new(Action::DryRun);
+    world.look(plan(CREATE));
+    world.now += 1000;
+    world.look(plan(HALF));
+    world.edit(Action::Apply);
+    world.wanted.action_edit.as_mut().unwrap().at = Timestamp::from_second(world.now + 120).unwrap();
+    assert!(!world.look(plan(HALF)).is_execution());
+    assert!(text(&world).contains("within the minute"), "{}", text(&world));
+    assert!(world.status.approval.is_none());
+}
+
+/// T14: figures and remedies in the headline are those of now, and what had moved stays told.
+#[test]
+fn t14_the_headline_follows_what_is_in_no_digest() {
+    let with_machines = |machines: u32| {
+        let mut plan = plan(HALF);
+        plan.items[1].effect.pools = [("worker".to_owned(), machines)].into();
+        plan
+    };
+    let mut world = World::new(Action::DryRun);
+    world.look(plan(CREATE));
+    world.look(with_machines(3));
+    assert!(text(&world).contains("3 machines reboot") && text(&world).contains("Changed since"), "{}", text(&world));
+    world.look(with_machines(8));
+    assert!(text(&world).contains("8 machines reboot") && text(&world).contains("Changed since"), "{}", text(&world));
+    let condition = world.status.conditions.iter().find(|found| found.type_ == "ReviewRequired").unwrap();
+    assert_eq!(condition.message, text(&world));
+    let mut blocked = plan([Operation::Blocked, Operation::Create]);
+    for remedy in ["create the namespace", "raise the quota"] {
+        blocked.items[0].message = remedy.into();
+        world.look(blocked.clone());
+        assert!(text(&world).contains(remedy), "{}", text(&world));
+        let rest = world.status.clone();
+        assert_eq!(world.decide(blocked.clone()).1, Some(rest), "said once");
+    }
+}
+
+/// T21: edits under DryRun push no execution out of the history, which tells when, what and how many machines.
+#[test]
+fn t21_edits_push_no_approved_execution_out_of_the_history() {
+    let mut world = completed();
+    world.edit(Action::DryRun);
+    for option in 1..=12 {
+        world.wanted.options = Some(json!(option));
+        world.wanted.generation += 1;
+        world.look(Plan::new(Basis { options: Some(json!(option)), ..basis() }, plan(HALF).items));
+    }
+    assert_eq!((world.status.history.len(), world.status.superseded.len()), (1, 10));
+    let entry = &world.status.history[0];
+    assert_eq!((entry.outcome.as_str(), entry.approved_at.is_some(), entry.generation), ("Completed", true, Some(1)));
+    assert!(entry.text.starts_with("2 to create"), "{entry:?}");
+    assert_eq!(entry.operator_version.as_deref(), Some("v1"));
 }

@@ -65,6 +65,7 @@ pub(in crate::plan) fn item(name: &str, wave: u32, operation: Operation) -> Plan
         applied: (operation == Operation::NoChange).then_some(applied),
         moved: Vec::new(),
         glimpses: BTreeMap::new(),
+        replaced: Vec::new(),
         since: Vec::new(),
         followed: None,
         rollout: Rollout::Done("in effect".into()),
@@ -222,6 +223,9 @@ fn nothing_is_written_without_action_apply_and_an_approval_of_exactly_this_plan(
                         by: "x".into(),
                         at: crate::plan::wire::time(at(0)),
                         generation: 1,
+                        text: String::new(),
+                        machines: 0,
+                        replaced: Vec::new(),
                     });
                     for item in &mut world.status.items {
                         item.state = ItemState::InProgress;

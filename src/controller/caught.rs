@@ -1,0 +1,69 @@
+//! The boundary of a look: a fault of ours in the plan of one configuration must not end the others.
+//!
+//! A panic within a look is caught, said in the status and tried again with growing pauses. Anywhere else it ends the process: a watch or
+//! an election that has stopped without a word would be worse than a restart.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+use crate::limits::{WORDS, cut_text, visible};
+
+thread_local! {
+    static WITHIN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A look has panicked: with these words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Panicked(pub(super) String);
+
+/// Whether this thread is within a look, so that a panic ends that look and nothing else.
+#[must_use]
+pub fn is_caught() -> bool {
+    WITHIN.get()
+}
+
+/// Runs `look`, and catches its panic.
+///
+/// What it holds is used again afterwards: locks tell no poison here, and what is remembered of the configuration is forgotten by whoever
+/// gets the error.
+pub(super) async fn caught<T>(look: impl Future<Output = T>) -> Result<T, Panicked> {
+    let mut look = pin!(look);
+    poll_fn(move |context| {
+        let before = WITHIN.replace(true);
+        let polled = catch_unwind(AssertUnwindSafe(|| look.as_mut().poll(context)));
+        WITHIN.set(before);
+        match polled {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
+            Err(payload) => Poll::Ready(Err(Panicked(words(payload.as_ref())))),
+        }
+    })
+    .await
+}
+
+fn words(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    visible(&cut_text(text.unwrap_or("no words"), WORDS)).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_ends_its_look_and_nothing_else() {
+        assert_eq!(caught(async { 1 }).await, Ok(1));
+        let panics = caught(async {
+            tokio::task::yield_now().await;
+            assert!(is_caught());
+            assert!(!is_caught(), "a {}", "fault");
+        });
+        assert_eq!(panics.await, Err(Panicked("a fault".to_owned())));
+        assert!(!is_caught());
+    }
+}
