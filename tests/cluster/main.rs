@@ -17,6 +17,7 @@ mod example;
 mod execution;
 mod failures;
 mod fixture;
+mod hostile;
 mod install;
 mod kinds;
 mod midway;

@@ -181,7 +181,7 @@ impl Overrides {
 }
 
 fn wrong(by: &str, problem: &dyn std::fmt::Display) -> String {
-    format!("{by} can't be understood: {}. Correct it or take it away", cut_text(&problem.to_string(), QUOTED))
+    format!("{by} can't be understood: {}. Correct it or take it away", cut_text(&problem.to_string(), 3 * QUOTED))
 }
 
 /// The value of the annotation, if it is not too long.

@@ -1,5 +1,5 @@
 //! Profiles for tests whose options say what they want: `{"items": [...], "reads": [...], "exclusions": ...}`. An item may have a
-//! `feature` and `needs`.
+//! `feature` and `needs`. With `panic` the profile has a fault.
 
 use profile_sdk::{
     About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner, Prerequisite,
@@ -106,6 +106,9 @@ impl Planner for Wishes {
     }
 
     fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
+        if let Some(words) = self.options["panic"].as_str() {
+            panic!("{words}");
+        }
         let mut drafts = Vec::new();
         for item in self.list("items") {
             let mut object = item["object"].clone();
