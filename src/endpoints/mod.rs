@@ -2,6 +2,7 @@
 
 mod access;
 mod demands;
+mod places;
 mod server;
 mod state;
 mod tls;
