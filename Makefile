@@ -116,8 +116,15 @@ sbom: ## Write target/virt-advisor.cdx.json, what the program is made of (Cyclon
 	@find profiles tests xtask -name sbom.cdx.json -delete
 
 .PHONY: check-dependencies
-check-dependencies:
+check-dependencies: cargo-deny
+	$(CARGO) deny --log-level error check bans licenses sources
+
+.PHONY: check-advisories
+check-advisories: cargo-deny ## Check the dependencies for known advisories (not part of check: it needs github.com).
+	$(CARGO) deny check advisories
+
+.PHONY: cargo-deny
+cargo-deny:
 	@if ! $(CARGO) deny --version 2>/dev/null | grep -q " $(DENY_VERSION)$$"; then \
 		$(CARGO) install --debug --locked --version $(DENY_VERSION) cargo-deny; \
 	fi
-	$(CARGO) deny --log-level error check bans licenses sources

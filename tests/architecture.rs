@@ -229,3 +229,20 @@ fn the_approval_policy_compares_every_field_of_spec() {
         assert!(compared, "spec.{field} is not compared by config/approval/policy.yaml");
     }
 }
+
+/// T16: a tag can be moved to other code, a commit can't.
+#[test]
+fn t16_every_action_of_ci_is_pinned_by_its_commit_and_names_its_release() {
+    let mut used = 0;
+    for path in files(".github/workflows", "yaml") {
+        let text = fs::read_to_string(&path).unwrap();
+        for line in text.lines().filter_map(|line| line.split_once("uses: ")).map(|(_, action)| action) {
+            let (commit, release) =
+                line.split_once('@').and_then(|(_, pinned)| pinned.split_once(" # v")).unwrap_or_default();
+            let is_commit = commit.len() == 40 && commit.chars().all(|c| c.is_ascii_hexdigit());
+            assert!(is_commit && !release.is_empty(), "{}: {line}", path.display());
+            used += 1;
+        }
+    }
+    assert!(used > 0);
+}

@@ -12,13 +12,14 @@ use super::flags::RunFlags;
 use crate::controller::{self, Settings};
 use crate::endpoints::{self, Protection, Sources};
 use crate::leader::Election;
-use crate::telemetry::Traces;
+use crate::telemetry::{Pulse, Traces};
 use crate::{cluster, limits, telemetry};
 
 /// How often it is asked whether configurations are seen, until they are.
 const READY_PAUSE: Duration = Duration::from_millis(50);
 
-/// One thread: it waits almost always, and each further one costs memory.
+/// One thread does all the work: it waits almost always, and each further one costs memory. The probes have a small one of their own,
+/// so that a look that takes long is not taken for a process that hangs.
 #[tokio::main(flavor = "current_thread")]
 pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
     let mut problems = flags.problems();
@@ -60,8 +61,11 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
     if let Some(election) = &election {
         settings.fence = election.fence();
     }
+    let pulse = Pulse::default();
+    tokio::spawn(pulse.clone().beat());
     if let Some(listener) = probes {
-        tokio::spawn(endpoints::probes(listener, settings.health.clone()));
+        endpoints::probes(listener, settings.health.clone(), pulse.clone(), endpoints::HANGS)
+            .map_err(|error| format!("probes can't be served: {error}"))?;
     }
     if let Some(listener) = metrics {
         let protection = certificate.map(|certificate| Protection { certificate, client: client.clone() });
@@ -70,6 +74,7 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
             health: settings.health.clone(),
             fence: settings.fence.clone(),
             metrics: settings.metrics.clone(),
+            pulse,
         };
         tokio::spawn(endpoints::metrics(listener, protection, sources));
     }

@@ -10,11 +10,15 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use kube::client::{ClientBuilder, ConfigExt};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::client::{ClientBuilder, ConfigExt, RustlsTlsError};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use rustls::InconsistentKeys;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use tower::util::MapResponseLayer;
 use tower::{BoxError, ServiceBuilder};
+use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 use crate::limits::Shallow;
 
@@ -83,7 +87,8 @@ pub async fn connect(kubeconfig: Option<PathBuf>) -> Result<Client, ConnectError
 ///
 /// If the configuration holds credentials or certificates that can't be used.
 pub fn client(mut config: Config) -> Result<Client, ConnectError> {
-    let problem = |error: kube::Error| ConnectError::Client { problem: error.to_string() };
+    let user = config.auth_info.clone();
+    let problem = |error: kube::Error| ConnectError::Client { problem: refusal(&error, &user) };
     // Retries are ours: a look that failed is made anew, from what the world is then.
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
@@ -117,4 +122,82 @@ where
         let mut shallow = Shallow::default();
         body.map_frame(move |frame| frame.map_data(|data| shallow.filter(data)))
     })
+}
+
+/// Why there is no client. Whatever is wrong with a client certificate, kube calls it an invalid private key.
+fn refusal(error: &kube::Error, user: &AuthInfo) -> String {
+    let kube::Error::RustlsTls(RustlsTlsError::InvalidPrivateKey(refused)) = error else { return error.to_string() };
+    match refused {
+        rustls::Error::InvalidCertificate(problem) => match version(user) {
+            None | Some(X509Version::V3) => format!("the client certificate is not accepted: {problem}"),
+            Some(version) => format!(
+                "the client certificate is of X.509 version {}, and only version 3 is accepted. Make one of version 3: \
+                 openssl x509 -req does so where -extfile names a file with any extension in it, such as \
+                 basicConstraints=CA:FALSE",
+                version.0 + 1
+            ),
+        },
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            "the client key is not that of the client certificate. Take both from the same place".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// The version of the client certificate, if it can be read as one.
+fn version(user: &AuthInfo) -> Option<X509Version> {
+    let pem = match (&user.client_certificate_data, &user.client_certificate) {
+        (Some(data), _) => data_url::forgiving_base64::decode_to_vec(data.as_bytes()).ok()?,
+        (None, Some(path)) => std::fs::read(path).ok()?,
+        (None, None) => return None,
+    };
+    let certificate = CertificateDer::from_pem_slice(&pem).ok()?;
+    X509Certificate::from_der(&certificate).ok().map(|(_, certificate)| certificate.version())
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
+    use serde_json::json;
+
+    use super::*;
+
+    /// What openssl x509 -req makes without extensions. Its key is kept nowhere.
+    const VERSION_1: &str = include_str!("version-1.crt");
+
+    /// What is said of a user with this certificate and this key.
+    fn said(certificate: &str, key: &str) -> String {
+        let encode = |text: &str| BASE64_STANDARD.encode(text);
+        let user = json!({"client-certificate-data": encode(certificate), "client-key-data": encode(key)});
+        let mut config = Config::new("https://localhost:1".parse().unwrap());
+        config.root_cert = Some(Vec::new());
+        config.auth_info = serde_json::from_value(user).unwrap();
+        client(config).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn t12_what_is_wrong_with_a_client_certificate_is_not_told_of_its_key() {
+        let made = || rcgen::generate_simple_self_signed(["user".to_owned()]).unwrap();
+        let (own, other) = (made(), made());
+        let key = own.signing_key.serialize_pem();
+        assert_eq!(said(&own.cert.pem(), &key), "");
+        for (certificate, words) in [
+            (VERSION_1, &["X.509 version 1", "only version 3", "-extfile", "basicConstraints=CA:FALSE"][..]),
+            (&other.cert.pem(), &["the client key is not that of the client certificate"]),
+            ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", &["client certificate is not accepted"]),
+        ] {
+            let said = said(certificate, &key);
+            assert!(words.iter().all(|word| said.contains(word)) && !said.contains("private key"), "{said}");
+        }
+    }
+
+    #[test]
+    fn t12_the_certificate_in_a_file_is_looked_at_too() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), VERSION_1).unwrap();
+        let path = file.path().display().to_string();
+        let user = AuthInfo { client_certificate: Some(path), ..AuthInfo::default() };
+        assert_eq!(version(&user), Some(X509Version::V1));
+    }
 }

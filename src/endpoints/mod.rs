@@ -2,6 +2,8 @@
 
 mod access;
 mod demands;
+mod places;
+mod probes;
 mod server;
 mod state;
 mod tls;
@@ -23,9 +25,10 @@ use tokio::net::TcpListener;
 
 use crate::controller::Health;
 use crate::leader::Fence;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Pulse};
 use access::Access;
 use demands::Tls;
+pub use probes::{HANGS, probes};
 use server::Peer;
 use state::State;
 pub use tls::{Certificate, CertificateError, CertificateFiles};
@@ -70,20 +73,6 @@ pub fn certificate(files: Option<CertificateFiles>) -> Result<Certificate, Certi
     tls::certificate(files)
 }
 
-/// Answers the probes. Alive is who answers; ready is who lists and watches the configurations.
-pub async fn probes(listener: TcpListener, health: Health) {
-    let ready = |With(health): With<Health>| async move {
-        match health.problems() {
-            problems if problems.is_empty() => (StatusCode::OK, "ok\n".to_owned()),
-            problems => (StatusCode::SERVICE_UNAVAILABLE, problems.join("\n") + "\n"),
-        }
-    };
-    tracing::info!(address = address(&listener), "Serving probes");
-    let router =
-        Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(health);
-    server::serve(listener, None, router, server::PROBES).await;
-}
-
 /// How the metrics are served.
 pub struct Protection {
     /// Over TLS.
@@ -102,16 +91,18 @@ pub struct Sources {
     pub fence: Fence,
     /// What was counted.
     pub metrics: Metrics,
+    /// How the working thread is.
+    pub pulse: Pulse,
 }
 
 impl Sources {
     /// All metrics.
     #[must_use]
     pub fn registry(self) -> Registry {
-        let Self { version, health, fence, metrics } = self;
+        let Self { version, health, fence, metrics, pulse } = self;
         let mut registry = Registry::default();
         metrics.register(&mut registry);
-        registry.register_collector(Box::new(State { version, health, fence, metrics }));
+        registry.register_collector(Box::new(State { version, health, fence, metrics, pulse }));
         registry
     }
 }

@@ -15,7 +15,7 @@ use crate::controller::{self, Health, WatchState};
 use crate::leader::Fence;
 use crate::plan::conditions;
 use crate::telemetry::definitions::{self as define, Definition};
-use crate::telemetry::{Label, Metrics};
+use crate::telemetry::{Label, Metrics, Pulse};
 
 /// Where the present state is read.
 #[derive(Debug, Clone)]
@@ -24,6 +24,7 @@ pub(super) struct State {
     pub(super) health: Health,
     pub(super) fence: Fence,
     pub(super) metrics: Metrics,
+    pub(super) pulse: Pulse,
 }
 
 type Samples<T> = Vec<(Vec<Label>, T)>;
@@ -40,6 +41,7 @@ impl State {
             (&define::BUILD, vec![(vec![("version", self.version.to_owned())], 1.0)]),
             (&define::LEADER, vec![(Vec::new(), flag(self.fence.is_open()))]),
             (&define::READY, vec![(Vec::new(), flag(self.health.problems().is_empty()))]),
+            (&define::LONGEST_STALL, vec![(Vec::new(), self.pulse.longest_stall().as_secs_f64())]),
             (&define::ACTIVE_WORKERS, vec![(vec![controller.clone()], count(under_way.len()))]),
             (&define::MAX_WORKERS, vec![(vec![controller], count(usize::from(controller::CONCURRENCY)))]),
             (&define::QUEUE_UNFINISHED, vec![(queue.clone(), seconds.iter().sum())]),

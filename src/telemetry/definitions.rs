@@ -50,6 +50,7 @@ metrics! {
     BUILD = "gauge" "kubevirt_advisor_build_info" ["version"], "Always 1, with the version of the program.";
     LEADER = "gauge" "kubevirt_advisor_leader" [], "Whether this replica leads (1): it plans and writes, the others keep their watches open (0).";
     READY = "gauge" "kubevirt_advisor_ready" [], "Whether the configurations are listed and watched (1), as /readyz says.";
+    LONGEST_STALL = "gauge" "kubevirt_advisor_longest_stall_seconds" [], "The longest time since the start for which something held the working thread, short by half a second at most. After 60 s /healthz fails.";
     PHASE = "gauge" "kubevirt_advisor_config_phase" ["name", "phase"], "Always 1, with the phase of each configuration.";
     PHASE_SINCE = "gauge" "kubevirt_advisor_config_phase_since_timestamp_seconds" ["name"], "Since when the configuration has been in its phase, in seconds of Unix time.";
     ITEMS = "gauge" "kubevirt_advisor_config_items" ["name", "state"], "Items of the plan by their state: Pending, InProgress, Completed, Failed.";

@@ -1,10 +1,12 @@
-//! What the operator tells of itself: logs, structured, one line an event, to standard error; metrics; and traces.
+//! What the operator tells of itself: logs, structured, one line an event, to standard error; metrics; traces; and its pulse.
 
 pub mod definitions;
 mod metrics;
+mod pulse;
 mod traces;
 
 pub use metrics::{Label, Metrics};
+pub use pulse::Pulse;
 pub use traces::Traces;
 
 use tracing_subscriber::filter::{LevelFilter, Targets};

@@ -10,6 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use kube::api::{Api, PostParams};
 use serde_json::json;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
 use virt_advisor::api::Phase;
 use virt_advisor::telemetry::definitions;
@@ -278,4 +279,37 @@ async fn metrics_without_protection_and_with_an_own_certificate() {
     let url = format!("https://localhost:{own}/metrics");
     assert_eq!(get(&["--insecure", &url]).await.0, 401);
     assert_eq!(get(&[&url]).await.0, 0, "nobody vouches for it");
+}
+
+/// Opens connections to `port` from several addresses, fifty of them each time, and says nothing.
+async fn silent_crowd(port: u16) -> Vec<TcpStream> {
+    let mut crowd = Vec::new();
+    for last in (0..50).map(|number| 2 + number % 10) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, last], 0).into()).unwrap();
+        crowd.push(socket.connect(([127, 0, 0, 1], port).into()).await.unwrap());
+    }
+    crowd
+}
+
+/// Fault T18: 20 silent connections a second kept Prometheus out, and 300 the kubelet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t18_crowds_of_silent_connections_keep_neither_the_kubelet_nor_prometheus_out() {
+    let fixture = Fixture::without_operator(Setup::default()).await;
+    let flags = ["--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0"];
+    let replica = Replica::start_alone(&fixture, &flags).await;
+    let (probes, metrics) = (replica.port("Serving probes").await, replica.port("Serving metrics server").await);
+    until(&format!("http://127.0.0.1:{probes}/readyz"), 200).await;
+    let mut crowds = Vec::new();
+    for round in 0..10 {
+        for port in [probes, metrics] {
+            crowds.push(silent_crowd(port).await);
+        }
+        for path in ["healthz", "readyz"] {
+            let (code, body) = get(&[&format!("http://127.0.0.1:{probes}/{path}")]).await;
+            assert_eq!(code, 200, "{path}, round {round}: {body}");
+        }
+        let (code, body) = get(&["--insecure", &format!("https://127.0.0.1:{metrics}/metrics")]).await;
+        assert_eq!(code, 401, "nobody in particular, and heard: round {round}: {body}");
+    }
 }
