@@ -69,10 +69,16 @@ async fn an_edit_of_the_options_under_apply_is_no_approval() {
     fixture.rest().await;
     assert!(fixture.target_writes(&mark).is_empty());
 
-    // Toggling the action after the plan was shown approves it.
+    // T2: the action alone, at once, does not tell which of the two plans was read. The hash does.
     fixture.patch(json!({"action": "DryRun"})).await;
     fixture.wait_for(Phase::ReviewRequired).await;
     fixture.patch(json!({"action": "Apply"})).await;
+    let waits = fixture.wait_for(Phase::ReviewRequired).await;
+    let text = waits.summary.unwrap().text;
+    assert!(text.contains("took the place of another one within the minute"), "{text}");
+    fixture.rest().await;
+    assert!(fixture.target_writes(&mark).is_empty());
+    fixture.patch(json!({"approvedPlanHash": waits.plan_hash})).await;
     fixture.wait_for(Phase::Completed).await;
     assert_eq!(fixture.target_writes(&mark), ["patch kubedeschedulers cluster"]);
     fixture.finish().await;
