@@ -225,7 +225,10 @@ fn t3_the_table_of_what_an_approval_covers_has_every_field_of_spec() {
     for field in fields.as_object().unwrap().keys() {
         let row = table.lines().find(|line| line.starts_with(&format!("| `spec.{field}` |")));
         let columns: Vec<_> = row.map(|row| row.split('|').skip(2).map(str::trim).collect()).unwrap_or_default();
-        assert!(columns.iter().any(|column| !column.is_empty()), "docs/PLAN.md does not say how spec.{field} is approved");
+        assert!(
+            columns.iter().any(|column| !column.is_empty()),
+            "docs/PLAN.md does not say how spec.{field} is approved"
+        );
     }
 }
 

@@ -291,3 +291,52 @@ async fn a_status_that_another_program_wrote_is_taken_over() {
     assert_eq!(plan.items.len(), 1, "{:#?}", plan.items);
     fixture.finish().await;
 }
+
+/// T1 and T3: between reading and approving somebody edits what is done, or how. The hash of what was read carries nothing else out,
+/// comes it with Apply or without, and not after the configuration was made anew either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t1_t3_the_hash_of_what_was_read_carries_out_nothing_else() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(quick("DryRun")).await;
+    let read = fixture.wait_for(Phase::ReviewRequired).await.plan_hash;
+    let mark = fixture.mark();
+    let interval = json!({"options": {"loadAware": {"deschedulingIntervalSeconds": 600}}});
+    let otherwise = json!({"failurePolicy": "Continue", "waitTimeout": "1s"});
+    for (edit, back) in [
+        (interval, json!({"options": {"loadAware": {"deschedulingIntervalSeconds": null}}})),
+        (otherwise, json!({"failurePolicy": "Abort", "waitTimeout": null})),
+    ] {
+        fixture.patch(edit.clone()).await;
+        let shown = fixture.wait("another plan", |status| status.plan_hash != read).await;
+        fixture.patch(json!({"action": "Apply", "approvedPlanHash": read})).await;
+        let refused = fixture
+            .wait("a refusal", |status| {
+                status.summary.as_ref().is_some_and(|summary| summary.text.contains("names plan"))
+            })
+            .await;
+        let text = refused.summary.unwrap().text;
+        for hash in [&read, &shown.plan_hash] {
+            assert!(text.contains(&hash.as_ref().unwrap()[3..15]), "{text}");
+        }
+        fixture.patch(json!({"action": "DryRun", "approvedPlanHash": null})).await;
+        fixture.patch(back).await;
+        fixture.wait("the plan that was read", |status| status.plan_hash == read).await;
+    }
+    // Made anew by an editor, with Apply and the hash that an approver has set before.
+    fixture.configs().delete(PROFILE, &Default::default()).await.unwrap();
+    let mut spec = quick("Apply");
+    spec["profile"] = json!(PROFILE);
+    spec["approvedPlanHash"] = json!(read);
+    spec["options"]["loadAware"]["deschedulingIntervalSeconds"] = json!(600);
+    // The operator advertises the profile again at once: whoever is second edits.
+    let anew = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
+        "metadata": {"name": PROFILE}, "spec": spec});
+    fixture.configs().patch(PROFILE, &PatchParams::apply("an-editor").force(), &Patch::Apply(&anew)).await.unwrap();
+    fixture
+        .wait("a refusal", |status| status.summary.as_ref().is_some_and(|summary| summary.text.contains("names plan")))
+        .await;
+    fixture.rest().await;
+    assert!(fixture.target_writes(&mark).is_empty());
+    fixture.finish().await;
+}
