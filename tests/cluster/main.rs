@@ -34,6 +34,7 @@ mod replica;
 mod rights;
 mod samples;
 mod schema;
+mod secrecy;
 mod separation;
 mod shared_objects;
 mod stage;
