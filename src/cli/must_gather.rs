@@ -16,14 +16,18 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::VERSION;
-use crate::api::{VirtPlatformConfig, VirtPlatformConfigStatus};
+use crate::api::{TargetRef, VirtPlatformConfig, VirtPlatformConfigStatus};
 use crate::cluster::{self, Cluster, ClusterError};
 use crate::leader;
+use crate::plan::document;
 use crate::plan::redact::{self, Redactor};
+use crate::registry;
 use crate::rollout;
 
 /// The Pods and the Deployment of the operator, wherever they are.
 const OURS: &str = "app.kubernetes.io/name=virt-advisor-operator,control-plane=controller-manager";
+/// Members that are called like a credential. A bundle leaves the cluster, so they are left out wherever they are.
+const CREDENTIALS: [&str; 3] = ["passwordHash", "password", "keyFile"];
 /// Lines of a log.
 const LOG_LINES: i64 = 20_000;
 
@@ -80,7 +84,9 @@ impl Bundle<'_> {
     fn object(&mut self, name: &str, object: &impl Serialize) -> Result<(), String> {
         let mut object = serde_json::to_value(object).map_err(|error| error.to_string())?;
         hide_texts(&mut object);
-        let shown = Redactor::new(&[], &[&object]).show(&object);
+        let target = TargetRef::of(&object);
+        let document = registry::PROFILES.iter().find_map(|profile| document::of(profile.kinds(), &target));
+        let shown = Redactor::new(&[], &[&object]).closing(document).show(&object);
         let text = serde_saphyr::to_string(&shown).map_err(|error| error.to_string())?;
         self.write(name, &text)
     }
@@ -91,7 +97,8 @@ impl Bundle<'_> {
     }
 }
 
-/// Takes out what holds values as texts: copies of the whole object, and variables of the environment, as the headers for a collector.
+/// Takes out what holds values as texts: copies of the whole object, variables of the environment, such as the headers for a collector, and
+/// what is called like a credential.
 fn hide_texts(object: &mut Value) {
     match object {
         Value::Array(items) => items.iter_mut().for_each(hide_texts),
@@ -103,6 +110,10 @@ fn hide_texts(object: &mut Value) {
                     let variables =
                         value.as_array_mut().into_iter().flatten().filter_map(|variable| variable.get_mut("value"));
                     variables.for_each(|value| *value = json!("(left out)"));
+                }
+                let says_something = !value.is_null() && !value.is_boolean() && value.as_str() != Some("");
+                if CREDENTIALS.contains(&name.as_str()) && says_something {
+                    *value = json!("(left out)");
                 }
                 hide_texts(value);
             }

@@ -28,7 +28,7 @@ use crate::plan::health::Rollout;
 use crate::plan::item::PlanItem;
 use crate::plan::observed::{Wanted, World};
 use crate::plan::overrides::Choices;
-use crate::plan::{Basis, Plan, check, compose, prune};
+use crate::plan::{Basis, Plan, check, compose, document, prune};
 use crate::registry::{self, Profiles};
 use crate::rollout::Change;
 
@@ -361,7 +361,8 @@ impl Look<'_> {
         }
         // Somebody has edited what is none of our business: nothing to ask the server for. Not where it decides what sets machines in motion.
         let plain = !self.all && draft.unwanted.is_empty() && !self.ctx.rollouts.foresee(target);
-        Ok(live.filter(|_| plain).and_then(|live| compose::unmoved(draft, &known.item, &live)))
+        let document = document::of(self.profile.kinds(), target);
+        Ok(live.filter(|_| plain).and_then(|live| compose::unmoved(draft, document, &known.item, &live)))
     }
 
     /// What the plan of `draft` depends on beside its object, as it is now.

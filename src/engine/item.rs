@@ -59,6 +59,8 @@ struct Subject<'a> {
     kind: Served,
     manager: String,
     remembered: Option<&'a Item>,
+    /// What others keep in the object too.
+    document: Option<&'static Document>,
 }
 
 impl Subject<'_> {
@@ -87,7 +89,8 @@ impl Engine<'_> {
         effect.notes.extend(rivals(task, &preview).map(|rival| format!("{}.", capitalised(rival.remedy))));
         let remembered = remembered(task, draft);
         let followed = self.followed(draft, &preview);
-        PlanItem { followed, ..compose(draft, &manager(task.profile), preview, effect, remembered) }
+        let document = document::of(task.kinds, &target(draft));
+        PlanItem { followed, ..compose(draft, document, &manager(task.profile), preview, effect, remembered) }
     }
 
     async fn previewed(
@@ -145,7 +148,8 @@ impl Engine<'_> {
             return blocked(remedy.clone());
         }
         let remembered = remembered(task, draft);
-        let subject = Subject { draft, target, kind, manager: manager(task.profile), remembered };
+        let document = document::of(task.kinds, &target);
+        let subject = Subject { draft, target, kind, manager: manager(task.profile), remembered, document };
         match &draft.body {
             Body::Remove(_) => self.removal(task, &subject).await,
             Body::Ensure(desired) => self.application(task, &subject, desired).await,
@@ -198,7 +202,11 @@ impl Engine<'_> {
             if let Some(why) = overrides.unmanaged {
                 return Ok(set_aside(task, subject.draft, why, live));
             }
-            let merged = match document::of(task.kinds, target).filter(|found| !overrides.leave(found.field)) {
+            let named = overrides.pointers();
+            if let Some(problem) = subject.document.and_then(|document| document::touched_by(document, &named)) {
+                return blocked(format!("{target}: {problem}."));
+            }
+            let merged = match subject.document.filter(|found| !overrides.leave(found.field)) {
                 Some(document) => {
                     let ours = live.as_ref().is_some_and(|live| has_document(subject, document, live));
                     match into_document(document, desired, live.as_ref(), ours) {
@@ -269,7 +277,7 @@ impl Engine<'_> {
             // The Go program, whose part is ours.
             others.clear();
         }
-        let leaves = match document::of(task.kinds, &subject.target) {
+        let leaves = match subject.document {
             Some(document) => {
                 let field = FieldPath::of_pointer(document.field);
                 let alone =
@@ -346,14 +354,16 @@ impl Engine<'_> {
         self.rollouts.follow(object)
     }
 
-    /// Whether the server's words may quote what must not be shown: the draft hides something, or the object as it is does.
+    /// Whether the server's words may quote what must not be shown: the draft hides something, the object as it is does, or others
+    /// keep a document in it.
     fn is_secretive(&self, subject: &Subject<'_>) -> bool {
         let live = self.found(&subject.kind.subject(subject.namespace(), &subject.target.name));
         let desired = match &subject.draft.body {
             Body::Ensure(desired) => Some(desired),
             Body::Remove(_) | Body::Blocked { .. } => None,
         };
-        !subject.draft.sensitive.is_empty() || desired.into_iter().chain(&live).any(redact::hides_something)
+        let keeps = subject.document.is_some() || !subject.draft.sensitive.is_empty();
+        keeps || desired.into_iter().chain(&live).any(redact::hides_something)
     }
 
     /// What an answer of the server means for the item.

@@ -1,8 +1,8 @@
 //! From what the server said of a draft to the item that a person reviews.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use profile_sdk::{Body, Draft, Impact};
+use profile_sdk::{Body, Document, Draft, Impact};
 use serde_json::{Value, json};
 
 use super::fields::{self, FieldPath, Paths};
@@ -11,28 +11,36 @@ use super::item::{Effect, PlanItem, Preview};
 use super::moved::{self, Lens, applied_view};
 use super::overrides::{self, Adjusted};
 use super::quantity::canonical;
-use super::redact::Redactor;
-use super::{contents, diff, digest, message, ownership, pointer};
+use super::redact::{self, Redactor};
+use super::{contents, diff, digest, document, message, ownership, pointer};
 use crate::api::{Item, Operation, Severity, TargetRef};
 use crate::limits::is_plain;
 
-/// Makes the item of `draft` from its `preview`. `manager` is the field manager that applies it, `remembered` the item of
-/// that name in the status.
+/// Makes the item of `draft` from its `preview`. `document` is what others keep in its object too ([`document::of`]), `manager` the field
+/// manager that applies it, `remembered` the item of that name in the status.
 #[must_use]
-pub fn compose(draft: &Draft, manager: &str, preview: Preview, effect: Effect, remembered: Option<&Item>) -> PlanItem {
+pub fn compose(
+    draft: &Draft,
+    document: Option<&'static Document>,
+    manager: &str,
+    preview: Preview,
+    effect: Effect,
+    remembered: Option<&Item>,
+) -> PlanItem {
     match preview {
         Preview::Known { adjusted, live, result, conflicts } => {
-            let states = States { live: live.as_ref(), result: Some(&result) };
+            let states = States { live: live.as_ref(), result: Some(&result), document };
             let item = applied(draft, manager, &adjusted, &states, &conflicts, effect, remembered);
             overridden(item, adjusted, live.as_ref())
         }
         Preview::Approximate { adjusted, live, result } => {
-            let item = approximate(draft, &adjusted.desired, live.as_ref(), &result, effect);
+            let states = States { live: live.as_ref(), result: Some(&result), document };
+            let item = approximate(draft, &adjusted.desired, &states, effect);
             overridden(item, adjusted, live.as_ref())
         }
         Preview::SetAside { live, why, needed_by } => set_aside(draft, live.as_ref(), &why, &needed_by),
         Preview::Removal { live, result, leaves, stays_for } => {
-            let states = States { live: live.as_ref(), result: result.as_ref() };
+            let states = States { live: live.as_ref(), result: result.as_ref(), document };
             let item = removal(draft, manager, &states, stays_for, effect);
             match leaves.filter(|_| item.operation == Operation::Remove) {
                 None => item,
@@ -55,14 +63,14 @@ pub fn compose(draft: &Draft, manager: &str, preview: Preview, effect: Effect, r
 
 /// `item`, which was as wanted, with its object as it is now, if none of what was applied has moved: decided from its values alone.
 #[must_use]
-pub fn unmoved(draft: &Draft, item: &PlanItem, live: &Value) -> Option<PlanItem> {
+pub fn unmoved(draft: &Draft, document: Option<&'static Document>, item: &PlanItem, live: &Value) -> Option<PlanItem> {
     let simple =
         item.operation == Operation::NoChange && item.kept.is_empty() && item.overriding == overrides::inputs(live);
     let applied = item.applied.as_ref().filter(|_| simple)?;
     let hides_paths = !draft.sensitive.is_empty();
     let lens = Lens { desired: &item.desired, quantities: &draft.quantities, hides_paths };
     let now = applied_view(live, &item.owned, lens)?;
-    let redactor = Redactor::new(&draft.sensitive, &[live]);
+    let redactor = Redactor::new(&draft.sensitive, &[live]).closing(document);
     let being_deleted = metadata(live, "deletionTimestamp").is_some();
     (now.uid == applied.uid && now.hash == applied.hash && !being_deleted).then(|| PlanItem {
         resource_version: metadata(live, "resourceVersion"),
@@ -85,6 +93,8 @@ pub fn target(draft: &Draft) -> TargetRef {
 struct States<'a> {
     live: Option<&'a Value>,
     result: Option<&'a Value>,
+    /// What others keep in it too.
+    document: Option<&'static Document>,
 }
 
 /// What both kinds of change, and the shown text of both, are made from.
@@ -92,6 +102,7 @@ struct Change {
     before: Option<Value>,
     after: Option<Value>,
     redactor: Redactor,
+    document: Option<&'static Document>,
 }
 
 impl Change {
@@ -99,8 +110,8 @@ impl Change {
         let before = states.live.map(diff::without_noise);
         let after = states.result.map(diff::without_noise);
         let both: Vec<_> = before.iter().chain(&after).collect();
-        let redactor = Redactor::new(&draft.sensitive, &both);
-        Self { before, after, redactor }
+        let redactor = Redactor::new(&draft.sensitive, &both).closing(states.document);
+        Self { before, after, redactor, document: states.document }
     }
 
     /// What applying it is.
@@ -114,12 +125,33 @@ impl Change {
 
     /// The diff as a person reads it.
     fn text(&self, target: &TargetRef) -> String {
-        let show =
-            |object: &Option<Value>| object.as_ref().map(|object| self.redactor.show(object)).unwrap_or_default();
+        let show = |object: &Option<Value>| object.as_ref().map(|object| self.redactor.show_with_document(object));
+        let show = |object: &Option<Value>| show(object).unwrap_or_default();
         let [before, after] = contents::readable([show(&self.before), show(&self.after)]).map(diff::legible);
+        let [before, after] = match self.document {
+            Some(document) => document::by_lines(document, [before, after]),
+            None => [before, after],
+        };
         let shown = |object: &Option<Value>, shown: Value| object.as_ref().map(|_| shown);
         let (before, after) = (shown(&self.before, before), shown(&self.after, after));
-        diff::unified(&target.to_string(), before.as_ref(), after.as_ref())
+        let diff = if self.document.is_some() { diff::changed_lines } else { diff::unified };
+        diff(&target.to_string(), before.as_ref(), after.as_ref())
+    }
+
+    /// `item`, which was made of it, saying what is not shown of it.
+    fn told(&self, item: PlanItem) -> PlanItem {
+        let conflicts = item.conflicts.iter().flat_map(|conflict| [&conflict.live, &conflict.desired]).flatten();
+        let values = conflicts.map(Value::to_string).chain(item.moved.iter().map(|moved| moved.text.clone()));
+        let said = values.chain(item.lost.iter().chain(&item.kept).cloned()).chain([item.diff.clone()]);
+        let numbers = said.flat_map(|text| redact::numbers(&text)).collect();
+        let states = self.before.iter().chain(&self.after);
+        let mut places: BTreeSet<_> = states.flat_map(|state| self.redactor.places(state, Some(&numbers))).collect();
+        if !item.shown.is_null() {
+            places.extend(Redactor::new(&item.sensitive, &[&item.desired]).places(&item.desired, None));
+        }
+        let document = self.document.filter(|_| self.before.is_some() && !item.diff.is_empty());
+        let document = document.map(|document| document.field);
+        PlanItem { message: message::with_what_is_not_shown(item.message, places.len(), document), ..item }
     }
 }
 
@@ -134,8 +166,8 @@ fn without(desired: &Value, ignored: &[FieldPath]) -> Value {
 const SHOWN_LIMIT: usize = 8 * 1024;
 
 /// The desired object as a status shows it.
-fn shown(redactor: &Redactor, desired: &Value) -> Value {
-    let shown = redactor.show(desired);
+fn shown(draft: &Draft, document: Option<&'static Document>, desired: &Value) -> Value {
+    let shown = Redactor::new(&draft.sensitive, &[desired]).closing(document).show(desired);
     let text = shown.to_string();
     if text.len() <= SHOWN_LIMIT && is_plain(&text) { shown } else { Value::Null }
 }
@@ -197,12 +229,12 @@ fn applied(
         Some(before) => moved::replaced(&draft.name, &before, &expected, &glimpses),
         None => Vec::new(),
     };
-    PlanItem {
+    change.told(PlanItem {
         operation,
         severity: severity(draft.impact, operation, &change, &effect),
         diff: change.text(&target),
         desired: desired.clone(),
-        shown: shown(&Redactor::new(&draft.sensitive, &[desired]), desired),
+        shown: shown(draft, states.document, desired),
         message,
         conflicts,
         lost,
@@ -220,7 +252,7 @@ fn applied(
         target,
         rollout: live.map_or_else(|| waiting("does not exist yet"), health::of),
         ..blank(draft)
-    }
+    })
 }
 
 /// `item`, with what was overridden of it.
@@ -257,8 +289,8 @@ fn set_aside(draft: &Draft, live: Option<&Value>, why: &str, needed_by: &[String
 }
 
 /// A plan from recorded objects. Its digest is never that of a plan that a server has previewed.
-fn approximate(draft: &Draft, desired: &Value, live: Option<&Value>, result: &Value, effect: Effect) -> PlanItem {
-    let change = Change::of(&States { live, result: Some(result) }, draft);
+fn approximate(draft: &Draft, desired: &Value, states: &States<'_>, effect: Effect) -> PlanItem {
+    let change = Change::of(states, draft);
     let operation = change.operation();
     let target = TargetRef::of(desired);
     let review = json!({
@@ -269,14 +301,14 @@ fn approximate(draft: &Draft, desired: &Value, live: Option<&Value>, result: &Va
         "before": change.before,
         "pools": effect.pools.keys().collect::<Vec<_>>(),
     });
-    let kept = ownership::kept(live, result, "", &draft.unwanted, &change.redactor);
+    let kept = ownership::kept(states.live, states.result.unwrap_or(desired), "", &draft.unwanted, &change.redactor);
     let sentences = message::Sentences { conflicts: &[], lost: &[], kept: &kept, effect: &effect };
-    PlanItem {
+    change.told(PlanItem {
         operation,
         severity: severity(draft.impact, operation, &change, &effect),
         diff: change.text(&target),
         desired: desired.clone(),
-        shown: shown(&Redactor::new(&draft.sensitive, &[desired]), desired),
+        shown: shown(draft, states.document, desired),
         message: format!(
             "{} Approximate: no API server was asked, so defaults, admission and ownership are missing.",
             message::of_apply(draft, operation, &sentences, "")
@@ -287,7 +319,7 @@ fn approximate(draft: &Draft, desired: &Value, live: Option<&Value>, result: &Va
         hash: digest::sha256(&review),
         target,
         ..blank(draft)
-    }
+    })
 }
 
 fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<String>, effect: Effect) -> PlanItem {
@@ -320,7 +352,7 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
         "pools": effect.pools.keys().collect::<Vec<_>>(),
     });
     let lead = message::of_removal(draft, operation, states.result.is_none(), &stays_for, &effect);
-    PlanItem {
+    change.told(PlanItem {
         operation,
         severity: severity(draft.impact, operation, &change, &effect),
         diff: change.text(&target),
@@ -335,7 +367,7 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
         owned,
         target,
         ..blank(draft)
-    }
+    })
 }
 
 /// The object of a removal does not exist, or will not for long.
@@ -347,19 +379,19 @@ fn gone(draft: &Draft, target: TargetRef, rollout: Rollout) -> PlanItem {
 
 fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
     let target = TargetRef::of(desired);
-    let change = Change::of(&States { live: None, result: Some(desired) }, draft);
+    let change = Change::of(&States { live: None, result: Some(desired), document: None }, draft);
     let review = json!({
         "target": target,
         "operation": Operation::Deferred,
         "desired": canonical(desired, &draft.quantities),
         "after": after,
     });
-    PlanItem {
+    change.told(PlanItem {
         operation: Operation::Deferred,
         severity: severity(draft.impact, Operation::Deferred, &change, &Effect::default()),
         diff: change.text(&target),
         desired: desired.clone(),
-        shown: shown(&change.redactor, desired),
+        shown: shown(draft, change.document, desired),
         message: format!(
             "{}. Not previewed: no server can tell before item {after} is applied. This is what the profile wants; it is \
              not written under this plan, but planned anew after {after}, for another review.",
@@ -369,7 +401,7 @@ fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
         rollout: waiting("waits for an earlier item"),
         target,
         ..blank(draft)
-    }
+    })
 }
 
 fn refused(draft: &Draft, remedy: String) -> PlanItem {
@@ -381,7 +413,7 @@ fn refused(draft: &Draft, remedy: String) -> PlanItem {
     // Not the remedy: wording is no part of what is reviewed, and a blocked plan can't be approved.
     let review = json!({"target": target, "operation": Operation::Blocked, "desired": desired});
     PlanItem {
-        shown: shown(&Redactor::new(&draft.sensitive, &[&desired]), &desired),
+        shown: shown(draft, None, &desired),
         desired,
         message: remedy,
         hash: digest::sha256(&review),

@@ -51,26 +51,8 @@ fn encoding(map: &Map<String, Value>) -> (String, String) {
     (written(SOURCE), written(COMPRESSION))
 }
 
-/// The paths of embedded files that the machine would let only their owner read: a mode without rights for others.
-pub(super) fn private_files(value: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    match value {
-        Value::Object(map) => {
-            if let (Some(path), Some(mode), true) = (map.get("path").and_then(Value::as_str), mode(map), is_file(map))
-                && mode & 0o077 == 0
-            {
-                found.push(path.to_owned());
-            }
-            found.extend(map.values().flat_map(private_files));
-        }
-        Value::Array(list) => found.extend(list.iter().flat_map(private_files)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-    found
-}
-
 /// Whether `map` looks like an embedded file.
-pub(super) fn is_file(map: &Map<String, Value>) -> bool {
+fn is_file(map: &Map<String, Value>) -> bool {
     map.get("path").is_some_and(Value::is_string) && (map.contains_key("contents") || map.contains_key("mode"))
 }
 

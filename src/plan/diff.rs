@@ -10,6 +10,8 @@ use crate::limits::unambiguous;
 const NOISE: [&str; 6] = ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"];
 /// kubectl's copy of what it applied; it repeats every change and is no change itself.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Lines that stay, shown on either side of those that change.
+const CONTEXT: usize = 3;
 
 /// `object` without what the server keeps for itself.
 #[must_use]
@@ -92,6 +94,16 @@ pub fn legible(object: Value) -> Value {
 /// is an object that does not exist, for `to` one that goes: then all lines are shown.
 #[must_use]
 pub fn unified(name: &str, from: Option<&Value>, to: Option<&Value>) -> String {
+    with_context(CONTEXT, name, from, to)
+}
+
+/// The same without any line that stays.
+#[must_use]
+pub(super) fn changed_lines(name: &str, from: Option<&Value>, to: Option<&Value>) -> String {
+    with_context(0, name, from, to)
+}
+
+fn with_context(lines: usize, name: &str, from: Option<&Value>, to: Option<&Value>) -> String {
     let text = |object: Option<&Value>| object.map(yaml).unwrap_or_default();
     let (before, after) = (text(from), text(to));
     if before == after {
@@ -103,7 +115,7 @@ pub fn unified(name: &str, from: Option<&Value>, to: Option<&Value>) -> String {
     };
     TextDiff::from_lines(before.as_str(), after.as_str())
         .unified_diff()
-        .context_radius(3)
+        .context_radius(lines)
         .header(&label(from, "live"), &label(to, "planned"))
         .to_string()
 }

@@ -5,7 +5,7 @@
 use profile_sdk::{Access, Declared, Document};
 use serde_json::{Map, Value};
 
-use super::pointer;
+use super::{diff, pointer};
 use crate::api::TargetRef;
 
 /// The document of the object that others keep too, by what `kinds` declare.
@@ -60,6 +60,45 @@ pub fn remains(target: &TargetRef, document: &Document, live: &Value, alone: boo
         pointer::put(&mut left, document.field, Value::String(text));
     }
     Ok(left)
+}
+
+/// Why the document can't be patched by operations that name `pointers`, if one of them is about it, about a part of it, or about what
+/// holds it: whoever may patch what is merged into it could have all of it read out.
+#[must_use]
+pub fn touched_by(document: &Document, pointers: &[&str]) -> Option<String> {
+    let field: Vec<_> = pointer::segments(document.field).collect();
+    let is_about = |named: &&&str| pointer::segments(named).zip(&field).all(|(segment, own)| segment == *own);
+    let named = pointers.iter().find(is_about)?;
+    Some(format!(
+        "a patch names {named}, and {} is a document that others keep too, which can't be patched. Set there yourself what is wanted, \
+         or leave the field alone with ignoreFields",
+        document.field
+    ))
+}
+
+/// `states` of one object as they are compared, so that a line of the document that stays is no part of any line that changes: where YAML
+/// would write one of its texts on a single line, it is a list of lines.
+#[must_use]
+pub(super) fn by_lines(document: &Document, states: [Value; 2]) -> [Value; 2] {
+    let text = |object: &Value| object.pointer(document.field).and_then(Value::as_str).map(str::to_owned);
+    let is_listed = |text: &str| {
+        let written = diff::yaml(&serde_json::json!({"a": {"b": text}}));
+        written.lines().count() != text.lines().count() + 2
+    };
+    if !states.iter().filter_map(text).any(|text| is_listed(&text)) {
+        return states;
+    }
+    states.map(|mut object| {
+        let lines = text(&object).map(|text| text.split('\n').map(Value::from).collect::<Vec<_>>());
+        let (parent, key) = document.field.rsplit_once('/').unwrap_or_default();
+        if let (Some(lines), Some(Value::Object(map))) = (lines, object.pointer_mut(parent))
+            && let Some(key) = pointer::segments(&format!("/{key}")).next()
+        {
+            map.remove(&key);
+            map.insert(format!("{key} (its lines)"), Value::from(lines));
+        }
+        object
+    })
 }
 
 /// `text` with `settings`, which may be there already. A text that is absent or empty is no settings at all.
@@ -263,6 +302,8 @@ fn indent_of(line: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const SETTINGS: &str = "nodeExporter:\n  collectors:\n    ksmd:\n      enabled: true\n";
@@ -331,6 +372,50 @@ mod tests {
     }
 
     #[test]
+    fn t10_patches_of_the_document_of_its_parts_and_of_what_holds_it_are_refused() {
+        let document = Document { field: "/data/a~1b", settings: SETTINGS };
+        for pointer in ["", "/data", "/data/a~1b", "/data/a~1b/0", "/data/a~1b/"] {
+            let problem = touched_by(&document, &["/data/more", pointer]).unwrap();
+            assert!(problem.contains(&format!("names {pointer}, and /data/a~1b")) && problem.contains("ignoreFields"));
+        }
+        let others = ["/data/a", "/data/a~1bc", "/data/a/b", "/metadata/labels/x", "/databases", "/data/a~01b"];
+        assert_eq!(touched_by(&document, &others), None);
+        assert_eq!(touched_by(&document, &[]), None);
+    }
+
+    /// What is shown of the change from `before` to `after`.
+    fn shown(before: &str, after: &str) -> String {
+        let document = Document { field: "/data/config.yaml", settings: SETTINGS };
+        let [before, after] = by_lines(&document, [config(Some(before)), config(Some(after))]);
+        diff::changed_lines("c", Some(&before), Some(&after))
+    }
+
+    #[test]
+    fn t10_only_the_lines_of_a_document_that_change_are_shown_however_it_is_written() {
+        for text in [
+            "password: canary\n",
+            "password: canary",
+            "{password: canary}",
+            "password: canary\r\na: 1\r\n",
+            "# canary\ta tab, and a blank at the end \npassword: canary\n\n\n",
+            "  password: canary\n  a: 1\n",
+            "\u{feff}password: canary\nb: \u{7f}\n",
+            "password: |\n  canary\n  canary\n# canary\nnodeExporter:\n  collectors: {}\n# canary\n",
+            "nodeExporter:\n  # canary\n  collectors:\n    canary: {enabled: true}\n    ksmd:\n      enabled: false\nx: canary\n",
+            "---\n%canary: canary\n",
+        ] {
+            let Ok(merged) = with(Some(text), SETTINGS) else { continue };
+            for (before, after) in [(text, merged.as_str()), (&merged, text)] {
+                let diff = shown(before, after);
+                assert!(diff.contains("ksmd") || diff.contains("enabled"), "{text:?}: {diff}");
+                assert!(!diff.contains("canary"), "{text:?}: {diff}");
+            }
+        }
+        let listed = shown("a: 1\r\n", "a: 1\r\nb: 2\n");
+        assert_eq!(listed, "--- live/c\n+++ planned/c\n@@ -4,0 +5 @@\n+  - \"b: 2\"\n");
+    }
+
+    #[test]
     fn several_settings_are_merged_and_those_that_are_there_are_left_as_they_are() {
         let two = "nodeExporter:\n  a: 1\n  b: text\n";
         let merged = with(Some("nodeExporter:\n  a: 1 # why\n"), two).unwrap();
@@ -357,6 +442,43 @@ mod tests {
         for text in ["a: [", "- a\n- b\n", "just words", "a: 1\na: 2\n", "a: 1\n---\nb: 2\n"] {
             assert!(with(Some(text), SETTINGS).is_err(), "{text:?}");
             assert!(without(text, SETTINGS).is_err(), "{text:?}");
+        }
+    }
+
+    /// Documents of all shapes, most of them with secrets beside what is ours.
+    fn documents() -> impl Strategy<Value = String> {
+        let line = prop::sample::select(vec![
+            "a: canary\n",
+            "a: canary\r\n",
+            "# canary\n",
+            "  # canary\t\n",
+            "\n",
+            "nodeExporter:\n",
+            "nodeExporter: {}\n",
+            "  collectors:\n",
+            "  collectors: {}\n",
+            "    ksmd:\n",
+            "      enabled: false\n",
+            "      enabled: true\n",
+            "      more: canary\n",
+            "    x: {enabled: canary}\n",
+            "b: [canary, canary]\n",
+            "c: |\n  canary\n\n  canary\n",
+            "z: canary",
+        ]);
+        prop::collection::vec(line, 0..9).prop_map(|lines| lines.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn t10_no_line_that_stays_is_shown_of_any_document(text in documents()) {
+            for change in [with(Some(&text), SETTINGS), without(&text, SETTINGS)] {
+                let Ok(changed) = change else { continue };
+                let diff = shown(&text, &changed);
+                prop_assert!(!diff.contains("canary"), "{}", diff);
+                prop_assert_eq!(diff.is_empty(), text == changed);
+            }
         }
     }
 }

@@ -80,6 +80,18 @@ fn reboots(effect: &Effect) -> Vec<String> {
         .collect()
 }
 
+/// `message`, saying what is not shown: so many secret values, and the lines of `document` that stay.
+pub(super) fn with_what_is_not_shown(message: String, values: usize, document: Option<&str>) -> String {
+    let document = document
+        .map(|field| format!("Of {field} only the lines that change are shown, since others keep that document too."));
+    let values = match values {
+        0 => None,
+        1 => Some("1 value is not shown, since it is secret.".to_owned()),
+        many => Some(format!("{many} values are not shown, since they are secret.")),
+    };
+    [Some(message), document, values].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
 /// Who keeps an object under deletion from going.
 pub(crate) fn held_by(object: &Value) -> String {
     let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();

@@ -19,6 +19,7 @@ pub mod execution;
 pub mod fields;
 mod guard;
 pub mod health;
+mod ignition;
 pub mod item;
 pub(crate) mod message;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::digest;
 use super::fields::{self, FieldPath};
 use super::item::Moved;
 use super::quantity::canonical;
-use super::redact::{PLACEHOLDER, Redactor};
+use super::redact::{DOCUMENT, PLACEHOLDER, Redactor};
 use crate::api::{Applied, Replaced};
 use crate::limits::{cut_text, within_line};
 
@@ -102,6 +102,13 @@ impl Glimpse {
         self.value.contains(PLACEHOLDER)
     }
 
+    /// Whether a document of which nothing is shown has been written since it was `before`, as far as its owner tells.
+    fn is_rewritten_since(&self, before: &Self) -> bool {
+        self.value.contains(DOCUMENT)
+            && self.value == before.value
+            && (&self.manager, &self.time) != (&before.manager, &before.time)
+    }
+
     fn shown(&self) -> &str {
         if self.value.is_empty() { "absent" } else { &self.value }
     }
@@ -158,9 +165,14 @@ pub fn between(before: &BTreeMap<String, Glimpse>, after: &BTreeMap<String, Glim
     pairs
         .map(|(path, from, to)| (path, from.unwrap_or(&nothing), to.unwrap_or(&nothing)))
         // The placeholders of two plans say nothing of each other.
-        .filter(|(_, from, to)| from.value != to.value && !(from.is_hidden() && to.is_hidden()))
+        .filter(|(_, from, to)| {
+            to.is_rewritten_since(from) || (from.value != to.value && !(from.is_hidden() && to.is_hidden()))
+        })
         .map(|(_, from, to)| {
             let pointer = if to.pointer.is_empty() { &from.pointer } else { &to.pointer };
+            if to.is_rewritten_since(from) {
+                return format!("{pointer} was written again, {}", to.by());
+            }
             format!("{pointer} from {} to {}, {}", from.shown(), to.shown(), to.by())
         })
         .collect()
@@ -223,8 +235,12 @@ pub(super) fn since(
                 None => "the API server does not record by whom".to_owned(),
             };
             let pointer = if lens.hides_paths { path.pointer_without_values(live) } else { path.pointer(live) };
-            let text =
-                format!("{pointer} is {} instead of {}, {by}", show(path.resolve(&old)), show(path.resolve(&new)));
+            let (is, wanted) = (show(path.resolve(&old)), show(path.resolve(&new)));
+            let text = match is == wanted {
+                // Nothing of it is shown.
+                true => format!("{pointer} is not as it was applied, {by}"),
+                false => format!("{pointer} is {is} instead of {wanted}, {by}"),
+            };
             Moved { path: pointer, text }
         })
         .collect();

@@ -4,7 +4,7 @@
 //! Such a plan is approximate. Nothing here predicts defaults, admission or ownership: what only the server knows is left
 //! out, and said to be (as others learned: <https://github.com/argoproj/argo-cd/issues/11574>). Its digest approves nothing.
 
-use profile_sdk::{Body, Declared, Draft, is_powerful};
+use profile_sdk::{Body, Declared, Document, Draft, is_powerful};
 use serde_json::Value;
 
 use super::compose::{compose, target};
@@ -35,6 +35,7 @@ pub fn plan(
             let needed_by = dependants(draft, drafts).into_iter().map(str::to_owned).collect();
             Preview::SetAside { live: live.cloned(), why, needed_by }
         };
+        let shared = document::of(kinds, &target(draft));
         let aside = choices.set_aside(draft).transpose();
         let aside = aside.map(|aside| aside.map_or_else(Preview::refused, |why| set_aside(why, None)));
         let judged = || match (check::one(draft, drafts), &draft.body) {
@@ -49,20 +50,14 @@ pub fn plan(
                 match Overrides::of(live, &choices.of(&target)) {
                     Err(problem) => Preview::refused(problem),
                     Ok(Overrides { unmanaged: Some(why), .. }) => set_aside(why, live),
-                    Ok(overrides) => match document::of(kinds, &target).filter(|found| !overrides.leave(found.field)) {
-                        Some(document) => match document::into_document(document, desired, live, false) {
-                            Ok(merged) => approximate(&overrides, &merged, live),
-                            Err(problem) => Preview::refused(problem),
-                        },
-                        None => approximate(&overrides, desired, live),
-                    },
+                    Ok(overrides) => merged_into(shared, &overrides, desired, live),
                 }
             }
         };
         let preview = aside.unwrap_or_else(judged);
         match effect(draft, &preview, foresight) {
-            Ok(effect) => compose(draft, "", preview, effect, None),
-            Err(remedy) => compose(draft, "", Preview::refused(remedy), Effect::default(), None),
+            Ok(effect) => compose(draft, shared, "", preview, effect, None),
+            Err(remedy) => compose(draft, shared, "", Preview::refused(remedy), Effect::default(), None),
         }
     });
     Ok(Plan::new(basis, items.collect()))
@@ -77,6 +72,26 @@ fn effect(draft: &Draft, preview: &Preview, foresight: Foresight<'_>) -> Result<
             foresight(&target(draft), live.as_ref(), result)
         }
         _ => Ok(Effect::default()),
+    }
+}
+
+/// What an apply of `desired` would do, its settings merged into the document that others keep too, where there is one.
+fn merged_into(
+    shared: Option<&'static Document>,
+    overrides: &Overrides,
+    desired: &Value,
+    live: Option<&Value>,
+) -> Preview {
+    let touched = shared.and_then(|document| document::touched_by(document, &overrides.pointers()));
+    if let Some(problem) = touched {
+        return Preview::refused(format!("{}: {problem}.", TargetRef::of(desired)));
+    }
+    match shared.filter(|document| !overrides.leave(document.field)) {
+        Some(document) => match document::into_document(document, desired, live, false) {
+            Ok(merged) => approximate(overrides, &merged, live),
+            Err(problem) => Preview::refused(problem),
+        },
+        None => approximate(overrides, desired, live),
     }
 }
 
@@ -154,7 +169,7 @@ mod tests {
             result: desired.clone(),
             conflicts: Vec::new(),
         };
-        let real = Plan::new(Basis::default(), vec![compose(&draft, "us", preview, Effect::default(), None)]);
+        let real = Plan::new(Basis::default(), vec![compose(&draft, None, "us", preview, Effect::default(), None)]);
         assert_ne!(planned(desired, &[]).digest, real.digest);
     }
 

@@ -1,42 +1,53 @@
-//! Values that must never be shown: those of Secrets, of paths that a profile marks as sensitive, of embedded files that
-//! only their owner may read, and hashes of passwords.
+//! Values that must never be shown: those of Secrets, of paths that a profile marks as sensitive, and what is secret in Ignition
+//! configurations. By kind and place and never by a name anywhere: what somebody writes in the clear is read in the clear.
+//! Of a document that others keep too only the diff shows something: its changed lines.
 //!
 //! Each is replaced by a placeholder that is another one where the value is another one, so that a change stays visible as
 //! a change. Placeholders are numbers and no digests: from a digest a weak password could be guessed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use profile_sdk::Document;
 use serde_json::Value;
 
-use super::contents;
+use super::ignition;
 use super::pointer;
 
 /// Members of a Secret that hold its values.
 const SECRET_VALUES: [&str; 2] = ["/data", "/stringData"];
-/// Members that hold what a login or a disk needs, in whatever object (Ignition's users and LUKS devices).
-const PASSWORDS: [&str; 3] = ["passwordHash", "password", "keyFile"];
-/// How the place of a hidden value begins, as JSON.
+/// How the place of a hidden value begins.
+const HIDDEN: &str = "(hidden ";
+/// The same, as JSON.
 pub(super) const PLACEHOLDER: &str = "\"(hidden";
-/// Members of an embedded file that hold its contents.
-const CONTENTS: [&str; 2] = ["contents", "append"];
+/// What is shown of a document that others keep too.
+pub(super) const DOCUMENT: &str = "(a document that others keep too; its changed lines are in the diff)";
 
 /// Shows objects without their secret values. One for all that is shown of a change, so that equal values get equal
 /// placeholders and different ones different ones.
 #[derive(Debug)]
 pub struct Redactor {
     sensitive: Vec<String>,
+    /// Where one of the states has an Ignition configuration.
+    configs: BTreeSet<String>,
     /// Files that only their owner may read in one of the states: their contents are hidden in all.
     private: BTreeSet<String>,
     /// The number of each value that is hidden, by the value as JSON.
     hidden: BTreeMap<String, usize>,
+    /// The document that others keep too.
+    document: Option<&'static Document>,
 }
 
 impl Redactor {
     /// Hides `sensitive` paths ([`pointer::expand`]) and what is always secret. `objects` are those that are shown.
     #[must_use]
     pub fn new(sensitive: &[String], objects: &[&Value]) -> Self {
-        let private = objects.iter().flat_map(|object| contents::private_files(object)).collect();
-        let mut redactor = Self { sensitive: sensitive.to_vec(), private, hidden: BTreeMap::new() };
+        let configs: BTreeSet<_> = objects.iter().flat_map(|object| ignition::configs(object)).collect();
+        let private = |object: &Value| -> Vec<_> {
+            configs.iter().flat_map(|config| ignition::private_files(object, config)).collect()
+        };
+        let private = objects.iter().flat_map(|object| private(object)).collect();
+        let sensitive = sensitive.to_vec();
+        let mut redactor = Self { sensitive, configs, private, hidden: BTreeMap::new(), document: None };
         for object in objects {
             for pointer in redactor.secret_pointers(object) {
                 if let Some(value) = object.pointer(&pointer) {
@@ -48,6 +59,12 @@ impl Redactor {
         redactor
     }
 
+    /// Shows nothing of `document` either.
+    #[must_use]
+    pub fn closing(self, document: Option<&'static Document>) -> Self {
+        Self { document, ..self }
+    }
+
     /// Whether a profile named paths to hide: then names of list entries may be secret, too.
     #[must_use]
     pub fn is_told_to_hide(&self) -> bool {
@@ -57,16 +74,36 @@ impl Redactor {
     /// `object` as it may be shown.
     #[must_use]
     pub fn show(&self, object: &Value) -> Value {
+        let mut shown = self.show_with_document(object);
+        let document = self.document.and_then(|document| shown.pointer_mut(document.field));
+        if let Some(text) = document.filter(|text| !text.is_null()) {
+            *text = Value::from(DOCUMENT);
+        }
+        shown
+    }
+
+    /// The same with its document, of which only changed lines may be shown.
+    pub(super) fn show_with_document(&self, object: &Value) -> Value {
         let mut shown = object.clone();
         for pointer in self.secret_pointers(object) {
             if let Some(value) = shown.pointer_mut(&pointer) {
                 *value = Value::from(match self.hidden.get(&value.to_string()) {
-                    Some(number) => format!("(hidden {number})"),
+                    Some(number) => format!("{HIDDEN}{number})"),
                     None => "(hidden)".to_owned(),
                 });
             }
         }
         shown
+    }
+
+    /// The places in `object` that are hidden: of those that `numbers` are shown of, or of all.
+    pub(super) fn places(&self, object: &Value, numbers: Option<&BTreeSet<usize>>) -> BTreeSet<String> {
+        let is_shown = |pointer: &String| {
+            let number = object.pointer(pointer).and_then(|value| self.hidden.get(&value.to_string()));
+            numbers.is_none_or(|numbers| number.is_some_and(|number| numbers.contains(number)))
+        };
+        let pointers = self.secret_pointers(object).into_iter().filter(is_shown);
+        pointers.map(|pointer| place(object, &pointer)).collect()
     }
 
     fn secret_pointers(&self, object: &Value) -> Vec<String> {
@@ -75,41 +112,36 @@ impl Redactor {
             found.extend(SECRET_VALUES.iter().flat_map(|values| pointer::expand(object, &format!("{values}/*"))));
         }
         found.extend(self.sensitive.iter().flat_map(|path| pointer::expand(object, path)));
-        self.by_shape(object, &mut String::new(), &mut found);
-        found.sort();
-        found.dedup();
-        found
+        found.extend(self.configs.iter().flat_map(|config| ignition::secrets(object, config, &self.private)));
+        // What is below another one is hidden with it.
+        let all: BTreeSet<_> = found.into_iter().collect();
+        let is_first = |pointer: &&String| !pointer.match_indices('/').any(|(end, _)| all.contains(&pointer[..end]));
+        all.iter().filter(is_first).cloned().collect()
     }
+}
 
-    /// Pointers to what is secret by its shape.
-    fn by_shape(&self, value: &Value, path: &mut String, found: &mut Vec<String>) {
-        let length = path.len();
-        match value {
-            Value::Object(map) => {
-                let file = map.get("path").and_then(Value::as_str);
-                let is_private = contents::is_file(map) && file.is_some_and(|file| self.private.contains(file));
-                for (name, member) in map {
-                    pointer::push(path, name);
-                    let contents = is_private && CONTENTS.contains(&name.as_str());
-                    let says_something = !member.is_null() && member.as_str() != Some("");
-                    if contents || (PASSWORDS.contains(&name.as_str()) && !member.is_boolean() && says_something) {
-                        found.push(path.clone());
-                    } else {
-                        self.by_shape(member, path, found);
-                    }
-                    path.truncate(length);
-                }
-            }
-            Value::Array(list) => {
-                for (index, member) in list.iter().enumerate() {
-                    pointer::push(path, &index.to_string());
-                    self.by_shape(member, path, found);
-                    path.truncate(length);
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
+/// The place of `pointer` whatever comes before it in a list: entries by what tells them apart, where there is such a thing.
+fn place(object: &Value, pointer: &str) -> String {
+    let (mut place, mut value) = (String::new(), Some(object));
+    for segment in pointer::segments(pointer) {
+        let within = value;
+        value = within.and_then(|value| match value {
+            Value::Array(list) => segment.parse().ok().and_then(|index: usize| list.get(index)),
+            value => value.get(&segment),
+        });
+        let told_apart = within
+            .filter(|within| within.is_array())
+            .and(value)
+            .and_then(|entry| ["path", "name"].into_iter().find_map(|key| entry.get(key).and_then(Value::as_str)));
+        pointer::push(&mut place, told_apart.unwrap_or(&segment));
     }
+    place
+}
+
+/// The numbers of hidden values that `text` shows.
+pub(super) fn numbers(text: &str) -> BTreeSet<usize> {
+    let numbers = text.split(HIDDEN).skip(1).filter_map(|rest| rest.split_once(')'));
+    numbers.filter_map(|(number, _)| number.parse().ok()).collect()
 }
 
 /// Whether all values of `object` are secret.
@@ -122,7 +154,8 @@ pub fn is_secret(object: &Value) -> bool {
 /// Whether `shown` holds the place of a hidden value: what it means can't be compared with anything.
 #[must_use]
 pub fn is_hidden(shown: &Value) -> bool {
-    shown.to_string().contains(PLACEHOLDER)
+    let shown = shown.to_string();
+    shown.contains(PLACEHOLDER) || shown.contains(DOCUMENT)
 }
 
 /// Whether something of `object` is never shown, whatever a profile says.
@@ -132,61 +165,4 @@ pub fn hides_something(object: &Value) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn secret(data: Value) -> Value {
-        json!({"apiVersion": "v1", "kind": "Secret", "data": data})
-    }
-
-    #[test]
-    fn x3_a_changed_secret_is_visible_as_changed_and_nothing_more() {
-        let (old, new) = (
-            secret(json!({"same": "YQ==", "changed": "b25l", "gone": "Yg=="})),
-            secret(json!({"same": "YQ==", "changed": "dHdv", "new": "Yw=="})),
-        );
-        let redactor = Redactor::new(&[], &[&old, &new]);
-        assert_eq!(
-            redactor.show(&old)["data"],
-            json!({"changed": "(hidden 1)", "gone": "(hidden 2)", "same": "(hidden 3)"})
-        );
-        assert_eq!(
-            redactor.show(&new)["data"],
-            json!({"changed": "(hidden 4)", "new": "(hidden 5)", "same": "(hidden 3)"})
-        );
-        assert_eq!(redactor.show(&secret(json!({"other": "eA=="})))["data"]["other"], "(hidden)");
-    }
-
-    #[test]
-    fn x3_two_values_that_change_places_are_visible() {
-        let (old, new) = (secret(json!({"a": "MQ==", "b": "Mg=="})), secret(json!({"a": "Mg==", "b": "MQ=="})));
-        let redactor = Redactor::new(&[], &[&old, &new]);
-        assert_ne!(redactor.show(&old), redactor.show(&new));
-    }
-
-    #[test]
-    fn sensitive_paths_of_any_kind_are_hidden() {
-        let object = json!({"kind": "Widget", "spec": {"password": "p", "size": 1, "peers": [{"key": "k"}]}});
-        let shown = Redactor::new(&["/spec/peers/*/key".into(), "/spec/absent".into()], &[&object]).show(&object);
-        assert_eq!(shown["spec"], json!({"password": "(hidden 1)", "size": 1, "peers": [{"key": "(hidden 2)"}]}));
-    }
-
-    /// defect D76: what was in an object before is shown to everybody who may read the plan.
-    #[test]
-    fn what_a_machine_lets_only_the_owner_read_is_not_shown() {
-        let file = |mode: u32| json!({"path": "/etc/f", "mode": mode, "contents": {"source": "data:,canary"}});
-        let users = json!([{"name": "core", "passwordHash": "canary"}]);
-        let object = json!({"files": [file(0o600), file(0o400)], "users": users});
-        assert!(!Redactor::new(&[], &[&object]).show(&object).to_string().contains("canary"));
-        // Private in one of the states is private: a plan must not show what it would lay open.
-        let (before, after) = (json!({"files": [file(0o600)]}), json!({"files": [file(0o644)]}));
-        let redactor = Redactor::new(&[], &[&before, &after]);
-        assert!(!redactor.show(&after).to_string().contains("canary"));
-        let more = json!({"files": [{"path": "/f", "mode": 0o600, "append": [{"source": "data:,canary"}]}], "luks": [{"keyFile": {"source": "data:,canary"}}]});
-        assert!(!Redactor::new(&[], &[&more]).show(&more).to_string().contains("canary"));
-        assert!(hides_something(&more));
-        let public = json!({"files": [file(0o644)]});
-        assert!(Redactor::new(&[], &[&public]).show(&public).to_string().contains("canary"));
-    }
-}
+mod tests;

@@ -35,6 +35,7 @@ mod replica;
 mod rights;
 mod samples;
 mod schema;
+mod secrecy;
 mod separation;
 mod shared_objects;
 mod stage;

@@ -70,7 +70,7 @@ impl World {
                 })
                 .collect(),
         };
-        compose(&self.draft, US, preview, self.effect.clone(), None)
+        compose(&self.draft, None, US, preview, self.effect.clone(), None)
     }
 }
 
@@ -398,7 +398,7 @@ fn removal(live: Option<Value>, result: Option<Value>, stays_for: &[&str]) -> Pl
         ObjectRef { api_version: "example.dev/v1".into(), kind: "Widget".into(), namespace: None, name: "w".into() };
     let draft = Draft::new("item", Body::Remove(target), "is not wanted any more");
     let stays_for = stays_for.iter().map(|name| (*name).to_owned()).collect();
-    compose(&draft, US, Preview::Removal { live, result, leaves: None, stays_for }, Effect::default(), None)
+    compose(&draft, None, US, Preview::Removal { live, result, leaves: None, stays_for }, Effect::default(), None)
 }
 
 #[test]
@@ -437,17 +437,17 @@ fn a_removal_shows_what_goes_and_what_stays() {
 fn a_deferred_item_shows_all_of_it_and_says_that_nobody_has_previewed_it() {
     let draft = draft(json!({"a": 1}));
     let preview = |after: &str| Preview::Deferred { desired: widget(json!({"a": 1})), after: after.into() };
-    let item = compose(&draft, US, preview("namespace"), Effect::default(), None);
+    let item = compose(&draft, None, US, preview("namespace"), Effect::default(), None);
     assert_eq!(item.operation, Operation::Deferred);
     assert!(item.diff.contains("--- /dev/null") && item.diff.contains("+  a: 1"), "{}", item.diff);
     assert!(item.message.contains("Not previewed") && item.needs_review() && !item.changes(), "{}", item.message);
-    assert_ne!(item.hash, compose(&draft, US, preview("other"), Effect::default(), None).hash);
+    assert_ne!(item.hash, compose(&draft, None, US, preview("other"), Effect::default(), None).hash);
 }
 
 #[test]
 fn the_words_of_a_refusal_are_not_reviewed() {
     let draft = draft(json!({"a": 1}));
-    let item = |remedy: &str| compose(&draft, US, Preview::refused(remedy), Effect::default(), None);
+    let item = |remedy: &str| compose(&draft, None, US, Preview::refused(remedy), Effect::default(), None);
     assert_eq!(item("one").hash, item("two").hash);
     assert_eq!((item("one").operation, item("one").message.as_str()), (Operation::Blocked, "one"));
 }

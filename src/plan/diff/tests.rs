@@ -109,11 +109,13 @@ fn apply(before: &str, diff: &str) -> String {
 
 fn assert_applies(from: Option<&Value>, to: Option<&Value>) {
     let text = |object: Option<&Value>| object.map(yaml).unwrap_or_default();
-    let diff = unified("X", from, to);
+    let (diff, bare) = (unified("X", from, to), changed_lines("X", from, to));
     if from == to {
-        assert_eq!(diff, "");
+        assert_eq!((diff.as_str(), bare.as_str()), ("", ""));
     } else {
         assert_eq!(apply(&text(from), &diff), text(to), "{diff}");
+        assert_eq!(apply(&text(from), &bare), text(to), "{bare}");
+        assert!(!bare.lines().skip(2).any(|line| line.starts_with(' ')), "{bare}");
         if let Some(to) = to {
             let back: Value = serde_saphyr::from_str(&yaml(to)).expect("YAML");
             assert_eq!(&back, to, "what is shown is what will be");
@@ -205,7 +207,7 @@ proptest! {
         let path = |field| crate::plan::fields::from_cause(field, &[&object, &other]);
         let conflicts = vec![(path(".a["), String::new()), (path(".spec.x[name=\"y\"].z"), "m".to_owned())];
         let preview = crate::plan::item::Preview::Known { adjusted: object.clone().into(), live: Some(other.clone()), result: object, conflicts };
-        let item = crate::plan::compose::compose(&draft, "us", preview, crate::plan::item::Effect::default(), None);
+        let item = crate::plan::compose::compose(&draft, None, "us", preview, crate::plan::item::Effect::default(), None);
         prop_assert_eq!(item.hash.len(), 64);
     }
 }

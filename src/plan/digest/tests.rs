@@ -70,7 +70,7 @@ proptest! {
             let draft = Draft::new("x", Body::Ensure(desired.clone()), "is planned");
             let result = desired.clone();
             let preview = Preview::Known { adjusted: result.clone().into(), live: None, result, conflicts: Vec::new() };
-            compose(&draft, "us", preview, Effect::default(), None).hash
+            compose(&draft, None, "us", preview, Effect::default(), None).hash
         };
         let again: Value = serde_json::from_str(&object.to_string()).unwrap();
         prop_assert_eq!(item(&object), item(&again));
@@ -105,7 +105,7 @@ fn item(vector: &Value) -> PlanItem {
         Some(after) => Preview::Deferred { desired, after: text(after) },
         None => Preview::Known { adjusted: desired.into(), live, result: vector["result"].clone(), conflicts },
     };
-    compose(&draft, "virt-advisor-operator/p", preview, Effect { pools, notes: Vec::new() }, None)
+    compose(&draft, None, "virt-advisor-operator/p", preview, Effect { pools, notes: Vec::new() }, None)
 }
 
 /// Each vector is a plan with its digest. `scripts` outside of this project must be able to compute the same, and every later

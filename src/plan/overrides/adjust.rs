@@ -124,6 +124,19 @@ impl Overrides {
         self.ignored.iter().any(|ignored| is_part(field, &ignored.pointer))
     }
 
+    /// Every pointer that the patches name, by which they write and from which they read.
+    #[must_use]
+    pub fn pointers(&self) -> Vec<&str> {
+        use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
+        let operations = self.patches.iter().flat_map(|patch| &patch.operations);
+        let named = operations.flat_map(|operation| match operation {
+            Move(moved) => vec![moved.path.as_str(), moved.from.as_str()],
+            Copy(copied) => vec![copied.path.as_str(), copied.from.as_str()],
+            Add(_) | Remove(_) | Replace(_) | Test(_) => vec![operation.path().as_str()],
+        });
+        named.collect()
+    }
+
     /// `desired` as it is wanted then. `powerful` says that the kind runs code on machines or grants rights.
     ///
     /// # Errors

@@ -157,7 +157,7 @@ fn large(table: &mut Table) -> Result<()> {
             conflicts: Vec::new(),
         };
         let start = Instant::now();
-        let item = compose(&draft, "measured", preview, Effect::default(), None);
+        let item = compose(&draft, None, "measured", preview, Effect::default(), None);
         times.push(start.elapsed());
         anyhow::ensure!(
             item.diff.matches("\n+line").count() + item.diff.matches("\n+    line").count() == 2100,
