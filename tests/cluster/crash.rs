@@ -97,7 +97,7 @@ async fn drift_while_the_operator_was_away_is_found_at_start() {
             .summary
             .unwrap()
             .text
-            .contains("/spec/mode is \"Predictive\" instead of \"Automatic\", changed by somebody")
+            .contains("/spec/mode is \"Predictive\" instead of \"Automatic\", changed by field manager somebody")
     );
     fixture.finish().await;
 }

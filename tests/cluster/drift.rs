@@ -45,7 +45,7 @@ async fn drift_costs_what_has_changed_and_nothing_else() {
     let item = drifted.items.iter().find(|item| item.name == "b").unwrap();
     assert_eq!((item.conflicts[0].manager.as_str(), item.conflicts[0].path.as_str()), ("kubectl-edit", "/spec/size"));
     let text = drifted.summary.unwrap().text;
-    assert!(text.contains("/spec/size is 2 instead of 1, changed by kubectl-edit"), "{text}");
+    assert!(text.contains("/spec/size is 2 instead of 1, changed by field manager kubectl-edit"), "{text}");
     for way in ["approve this plan", "change the option", "Ignore"] {
         assert!(text.contains(way), "{way}: {text}");
     }

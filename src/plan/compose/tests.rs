@@ -246,7 +246,7 @@ fn what_moved_names_path_values_and_manager() {
     let live = served(json!({"a": 5}), "2", &[entry("kubectl-edit", "Update", &["a"])]);
     let redactor = Redactor::new(&[], &[]);
     let since = |applied: &_, live: Option<&Value>| moved::since(applied, live, &before, &owned, lens, &redactor);
-    let says = "/spec/a is 5 instead of 1, changed by kubectl-edit at 2026-01-01T00:00:00Z";
+    let says = "/spec/a is 5 instead of 1, changed by field manager kubectl-edit at 2026-01-01T00:00:00Z";
     assert_eq!(since(&applied, Some(&live))[0].text, says);
     assert!(since(&applied, Some(&before)).is_empty());
     assert!(since(&applied, None)[0].text.contains("deleted"));
