@@ -183,7 +183,13 @@ pub fn between(before: &BTreeMap<String, Glimpse>, after: &BTreeMap<String, Glim
 pub fn later_than(since: &str, manager: &str, fields: &BTreeMap<String, Glimpse>) -> Vec<String> {
     let later = fields.iter().filter(|(_, field)| field.time.as_str() >= since && !field.manager.starts_with(manager));
     let told = |field: &Glimpse| {
-        format!("{} is {}, last written by field manager {} at {}", field.pointer, field.shown(), field.manager, field.time)
+        format!(
+            "{} is {}, last written by field manager {} at {}",
+            field.pointer,
+            field.shown(),
+            field.manager,
+            field.time
+        )
     };
     later.map(|(_, field)| told(field)).collect()
 }
@@ -230,7 +236,9 @@ pub(super) fn since(
         .map(|path| {
             let show = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), Value::to_string);
             let by = match owners.last_of(path).filter(|_| path.resolve(live).is_some()) {
-                Some((manager, time)) if !time.is_empty() => format!("changed by field manager {} at {time}", named(manager)),
+                Some((manager, time)) if !time.is_empty() => {
+                    format!("changed by field manager {} at {time}", named(manager))
+                }
                 Some((manager, _)) => format!("changed by field manager {}", named(manager)),
                 None => "the API server does not record by whom".to_owned(),
             };

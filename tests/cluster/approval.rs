@@ -132,7 +132,10 @@ async fn a_target_that_moves_after_the_review_makes_the_approval_stale() {
     let stale = fixture.wait("a new plan", |status| status.plan_hash != reviewed.plan_hash).await;
     assert_eq!((stale.phase, reason(&stale).as_str()), (Some(Phase::ReviewRequired), "PlanStale"));
     let text = stale.summary.as_ref().unwrap().text.clone();
-    assert!(text.contains("/spec/deschedulingIntervalSeconds is 1800, last written by field manager somebody at "), "{text}");
+    assert!(
+        text.contains("/spec/deschedulingIntervalSeconds is 1800, last written by field manager somebody at "),
+        "{text}"
+    );
     fixture.rest().await;
     assert!(fixture.target_writes(&mark).is_empty());
 
@@ -140,7 +143,10 @@ async fn a_target_that_moves_after_the_review_makes_the_approval_stale() {
     fixture.edit(&theirs, json!({"spec": {"deschedulingIntervalSeconds": 900}}), "somebody").await;
     let stale = fixture.wait("another plan", |status| status.plan_hash != stale.plan_hash).await;
     let text = stale.summary.as_ref().unwrap().text.clone();
-    assert!(text.contains("/spec/deschedulingIntervalSeconds from 1800 to 900, changed by field manager somebody at "), "{text}");
+    assert!(
+        text.contains("/spec/deschedulingIntervalSeconds from 1800 to 900, changed by field manager somebody at "),
+        "{text}"
+    );
 
     // An unrelated edit of the same object invalidates nothing.
     fixture.edit(&theirs, json!({"metadata": {"labels": {"team": "a"}}}), "somebody").await;

@@ -137,7 +137,10 @@ async fn t10_nothing_of_a_document_that_others_keep_is_read_through_a_plan() {
     fixture.wait_for(Phase::Drifted).await;
     fixture.closed("drift", &kubeconfig, updates).await;
     let drifted = serde_json::to_string(&fixture.config().await.status).unwrap();
-    assert!(drifted.contains("/data/config.yaml is not as it was applied, changed by field manager kubectl-edit"), "{drifted}");
+    assert!(
+        drifted.contains("/data/config.yaml is not as it was applied, changed by field manager kubectl-edit"),
+        "{drifted}"
+    );
     fixture.edit(&document(""), json!({"data": {"config.yaml": with(true)}}), "kubectl-edit").await;
     fixture.wait_for(Phase::Completed).await;
 

@@ -197,7 +197,10 @@ fn t10_drift_of_a_document_is_told_without_its_text() {
     assert!(!all_of(&drifted).contains("canary"), "{}", all_of(&drifted));
     // What has moved between two plans is told by who wrote it.
     let between = moved::between(&settled.glimpses, &moved::glimpses(&edited, &owned, false, &redactor));
-    assert_eq!(between, ["/data/config.yaml was written again, changed by field manager kubectl-edit at 2026-01-02T00:00:00Z"]);
+    assert_eq!(
+        between,
+        ["/data/config.yaml was written again, changed by field manager kubectl-edit at 2026-01-02T00:00:00Z"]
+    );
     assert!(moved::between(&settled.glimpses, &settled.glimpses).is_empty());
     let unmoved = crate::plan::compose::unmoved(&draft(), Some(&DOCUMENTED), &settled, &applied).unwrap();
     assert!(!all_of(&unmoved).contains("canary"), "{}", all_of(&unmoved));

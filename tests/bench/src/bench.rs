@@ -39,8 +39,13 @@ impl Bench {
 
     /// Starts the operator anew, and returns when it has come to rest.
     pub async fn restart(&mut self) -> Result<()> {
+        self.restart_with(&[]).await
+    }
+
+    /// The same, with these flags too.
+    pub async fn restart_with(&mut self, flags: &[&str]) -> Result<()> {
         let mark = self.stage.plane().audit().mark();
-        self.stage.start_operator(&self.operator)?;
+        self.stage.start_operator_with(&self.operator, flags)?;
         let began = Instant::now();
         while counts::now(&self.stage, &mark).watches() == 0 {
             if began.elapsed() > PATIENCE {

@@ -82,7 +82,8 @@ async fn measure_all(bench: &mut Bench, flags: &Flags, table: &mut Table) -> Res
     measure::drift::measure(bench, table).await?;
     measure::rest::measure(bench, flags.rest, table).await?;
     measure::memory::measure(bench, table).await?;
-    measure::catalogue::measure(bench, table).await
+    measure::catalogue::measure(bench, table).await?;
+    measure::hostile::measure(bench, table).await
 }
 
 /// Comes back when somebody wants an end.

@@ -4,6 +4,7 @@ pub mod apply;
 pub mod catalogue;
 pub mod drift;
 pub mod engine;
+pub mod hostile;
 pub mod memory;
 pub mod plan;
 pub mod rest;

@@ -17,7 +17,7 @@ impl Operator {
     ///
     /// # Errors
     /// If there is no such program.
-    pub fn start(plane: &ControlPlane, program: &Path, kubeconfig: &Path, log: &str) -> Result<Self> {
+    pub fn start(plane: &ControlPlane, program: &Path, kubeconfig: &Path, log: &str, more: &[&str]) -> Result<Self> {
         let program = program.canonicalize().with_context(|| {
             format!("there is no operator at {}: run `cargo build -p virt-advisor`", program.display())
         })?;
@@ -25,7 +25,8 @@ impl Operator {
         let args =
             ["run", "--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0", "--kubeconfig"];
         let kubeconfig = kubeconfig.display().to_string();
-        let args: Vec<_> = args.into_iter().map(str::to_owned).chain([kubeconfig]).collect();
+        let more = more.iter().map(|arg| (*arg).to_owned());
+        let args: Vec<_> = args.into_iter().map(str::to_owned).chain([kubeconfig]).chain(more).collect();
         let process = plane.spawn(&program, &args, log)?;
         let ended = CancellationToken::new();
         let (wait, told) = (process.waiter(), ended.clone());

@@ -81,8 +81,16 @@ impl Stage {
     /// # Errors
     /// If it can't be started.
     pub fn start_operator(&mut self, program: &Path) -> Result<()> {
+        self.start_operator_with(program, &[])
+    }
+
+    /// The same, with these flags too.
+    ///
+    /// # Errors
+    /// If it can't be started.
+    pub fn start_operator_with(&mut self, program: &Path, flags: &[&str]) -> Result<()> {
         self.operator = None;
-        self.operator = Some(Operator::start(&self.plane, program, &self.operator_kubeconfig(), LOG)?);
+        self.operator = Some(Operator::start(&self.plane, program, &self.operator_kubeconfig(), LOG, flags)?);
         Ok(())
     }
 
