@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::digest;
-use super::fields::{self, FieldPath};
+use super::fields::{self, FieldPath, Lookup};
 use super::item::Moved;
 use super::quantity::canonical;
 use super::redact::{PLACEHOLDER, Redactor};
@@ -34,15 +34,17 @@ impl Lens<'_> {
     #[must_use]
     pub fn view(&self, object: &Value, paths: &[FieldPath]) -> BTreeMap<String, Value> {
         let object = canonical(object, self.quantities);
-        paths.iter().map(|path| (path.to_string(), self.value(path, &object))).collect()
+        let (object, desired) = (Lookup::of(&object), Lookup::of(self.desired));
+        paths.iter().map(|path| (path.to_string(), value(path, &object, &desired))).collect()
     }
+}
 
-    fn value(&self, path: &FieldPath, object: &Value) -> Value {
-        let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
-        match path.resolve(object) {
-            Some(Value::Object(_)) if path.resolve(self.desired).is_some_and(is_empty) => Value::Object(Map::new()),
-            found => found.cloned().unwrap_or_default(),
-        }
+/// The value of `object` at `path`, as [`Lens`] says.
+fn value(path: &FieldPath, object: &Lookup<'_>, desired: &Lookup<'_>) -> Value {
+    let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+    match object.resolve(path) {
+        Some(Value::Object(_)) if desired.resolve(path).is_some_and(is_empty) => Value::Object(Map::new()),
+        found => found.cloned().unwrap_or_default(),
     }
 }
 
@@ -110,10 +112,11 @@ pub(super) fn glimpses(
     redactor: &Redactor,
 ) -> BTreeMap<String, Glimpse> {
     let shown = redactor.show(live);
+    let (live_fields, shown) = (Lookup::of(live), Lookup::of(&shown));
     let owners = fields::Owners::of(live);
     let glimpse = |path: &FieldPath| {
-        let pointer = if hides_paths { path.pointer_without_values(live) } else { path.pointer(live) };
-        let value = path.resolve(&shown).map(|value| cut_text(&value.to_string(), GLIMPSE_LIMIT));
+        let pointer = if hides_paths { live_fields.pointer_without_values(path) } else { live_fields.pointer(path) };
+        let value = shown.resolve(path).map(|value| cut_text(&value.to_string(), GLIMPSE_LIMIT));
         let (manager, time) = owners.last_of(path).unwrap_or_default();
         let (manager, time) = (manager.to_owned(), time.to_owned());
         // By what names it whatever comes before it in a list.
@@ -185,19 +188,19 @@ pub(super) fn since(
     let (old, new) = (redactor.show(live), redactor.show(result));
     let owners = fields::Owners::of(live);
     let (before, after) = (canonical(live, lens.quantities), canonical(result, lens.quantities));
+    let [live, desired, before, after, old, new] = [live, lens.desired, &before, &after, &old, &new].map(Lookup::of);
     let differing = owned.iter().chain(paths.iter().filter(|path| owned.binary_search(path).is_err()));
     let moved: Vec<_> = differing
-        .filter(|path| lens.value(path, &before) != lens.value(path, &after))
+        .filter(|path| value(path, &before, &desired) != value(path, &after, &desired))
         .map(|path| {
             let show = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), Value::to_string);
-            let by = match owners.last_of(path).filter(|_| path.resolve(live).is_some()) {
+            let by = match owners.last_of(path).filter(|_| live.resolve(path).is_some()) {
                 Some((manager, time)) if !time.is_empty() => format!("changed by {manager} at {time}"),
                 Some((manager, _)) => format!("changed by {manager}"),
                 None => "the API server does not record by whom".to_owned(),
             };
-            let pointer = if lens.hides_paths { path.pointer_without_values(live) } else { path.pointer(live) };
-            let text =
-                format!("{pointer} is {} instead of {}, {by}", show(path.resolve(&old)), show(path.resolve(&new)));
+            let pointer = if lens.hides_paths { live.pointer_without_values(path) } else { live.pointer(path) };
+            let text = format!("{pointer} is {} instead of {}, {by}", show(old.resolve(path)), show(new.resolve(path)));
             Moved { path: pointer, text }
         })
         .collect();

@@ -202,7 +202,8 @@ proptest! {
             unwanted: vec!["/c".into()],
             ..profile_sdk::Draft::new("x", profile_sdk::Body::Ensure(object.clone()), "is odd")
         };
-        let path = |field| crate::plan::fields::from_cause(field, &[&object, &other]);
+        let lookups = [&object, &other].map(crate::plan::fields::Lookup::of);
+        let path = |field| crate::plan::fields::from_cause(field, &lookups);
         let conflicts = vec![(path(".a["), String::new()), (path(".spec.x[name=\"y\"].z"), "m".to_owned())];
         let preview = crate::plan::item::Preview::Known { adjusted: object.clone().into(), live: Some(other.clone()), result: object, conflicts };
         let item = crate::plan::compose::compose(&draft, "us", preview, crate::plan::item::Effect::default(), None);
