@@ -1,9 +1,10 @@
 //! What changes: first as data, then as the text that a person reads.
 
 use serde_json::Value;
-use similar::TextDiff;
 
 use super::pointer;
+
+mod lines;
 
 /// Metadata that the server keeps and nobody decides.
 const NOISE: [&str; 6] = ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"];
@@ -85,11 +86,7 @@ pub fn unified(name: &str, from: Option<&Value>, to: Option<&Value>) -> String {
         Some(_) => format!("{side}/{name}"),
         None => "/dev/null".to_owned(),
     };
-    TextDiff::from_lines(before.as_str(), after.as_str())
-        .unified_diff()
-        .context_radius(3)
-        .header(&label(from, "live"), &label(to, "planned"))
-        .to_string()
+    lines::unified([&label(from, "live"), &label(to, "planned")], [&before, &after])
 }
 
 /// An object as YAML with sorted keys. A value that has no YAML form is shown as JSON, which is YAML too.
