@@ -40,10 +40,10 @@ impl<'a> Lookup<'a> {
     /// As [`FieldPath::resolve`].
     #[must_use]
     pub fn resolve(&self, path: &FieldPath) -> Option<&'a Value> {
-        let segments = path.0.iter().enumerate();
-        segments.fold(Some(self.object), |value, (depth, segment)| {
+        let mut segments = path.0.iter().enumerate();
+        segments.try_fold(self.object, |value, (depth, segment)| {
             let above = path.0.get(..depth).unwrap_or_default();
-            Some(self.step(value?, above, segment)?.1)
+            Some(self.step(value, above, segment)?.1)
         })
     }
 
