@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::write::ApplyMode;
 use super::{Cluster, ClusterError, Precondition, Served};
-use crate::plan::fields::{self, FieldPath};
+use crate::plan::fields::{self, FieldPath, Lookup};
 
 /// What a dry run of an apply answered.
 #[derive(Debug, Clone)]
@@ -35,7 +35,8 @@ impl Cluster {
             Err(ClusterError::Conflicts(conflicts)) => (dry_run(ApplyMode::ForcedDryRun).await?, conflicts),
             Err(error) => return Err(error),
         };
-        let path = |field: &String| fields::from_cause(field, &[&result, live.unwrap_or(&Value::Null)]);
+        let objects = [&result, live.unwrap_or(&Value::Null)].map(Lookup::of);
+        let path = |field: &String| fields::from_cause(field, &objects);
         let conflicts = conflicts.iter().map(|(field, manager)| (path(field), manager.clone())).collect();
         belonging(live, Previewed { result, conflicts })
     }

@@ -3,9 +3,11 @@
 //! Taken from what their statuses display, so that it is the same after a restart. A claim can make an item Blocked and no more:
 //! nothing is written because of it.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
-use super::fields::FieldPath;
+use super::fields::{FieldPath, Lookup};
 use super::quantity::canonical;
 use super::redact;
 use crate::api::{Action, Operation, TargetRef, VirtPlatformConfig};
@@ -42,7 +44,8 @@ impl Claim {
     /// Whether it wants any of these fields. What is too long for a status may want all of them.
     #[must_use]
     pub fn wants_any_of(&self, paths: &[FieldPath]) -> bool {
-        self.desired.is_null() || paths.iter().any(|path| path.resolve(&self.desired).is_some())
+        let desired = Lookup::of(&self.desired);
+        self.desired.is_null() || paths.iter().any(|path| desired.resolve(path).is_some())
     }
 
     /// The first of the fields `owned` that it wants to have another value than `desired` does, amounts at `quantities` in whatever
@@ -56,7 +59,9 @@ impl Claim {
         held: &[FieldPath],
     ) -> Option<&'a FieldPath> {
         let (ours, theirs) = (canonical(desired, quantities), canonical(&self.desired, quantities));
-        let differs = |path: &&FieldPath| match (path.resolve(&theirs), path.resolve(&ours)) {
+        let (ours, theirs) = (Lookup::of(&ours), Lookup::of(&theirs));
+        let held: BTreeSet<_> = held.iter().collect();
+        let differs = |path: &&FieldPath| match (theirs.resolve(path), ours.resolve(path)) {
             (Some(Value::Object(_)), Some(Value::Object(_))) | (None, _) | (_, None) => false,
             (Some(theirs), Some(ours)) => theirs != ours && !redact::is_hidden(theirs),
         };

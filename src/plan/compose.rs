@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use profile_sdk::{Body, Document, Draft, Impact};
 use serde_json::{Value, json};
 
-use super::fields::{self, FieldPath, Paths};
+use super::fields::{self, FieldPath, Lookup, Paths};
 use super::health::{self, Rollout};
 use super::item::{Effect, PlanItem, Preview};
 use super::moved::{self, Lens, applied_view};
@@ -468,10 +468,9 @@ fn beside(change: &Change, ours: &[FieldPath]) -> Vec<String> {
     let mut paths: Vec<_> = leaves(&change.before).into_iter().chain(leaves(&change.after)).collect();
     paths.sort();
     paths.dedup();
-    fn at<'a>(path: &FieldPath, object: &'a Option<Value>) -> Option<&'a Value> {
-        object.as_ref().and_then(|object| path.resolve(object))
-    }
-    paths.retain(|path| !owned.touches(path) && at(path, &change.before) != at(path, &change.after));
+    let nobody = Value::Null;
+    let [was, is] = [&change.before, &change.after].map(|object| Lookup::of(object.as_ref().unwrap_or(&nobody)));
+    paths.retain(|path| !owned.touches(path) && was.resolve(path) != is.resolve(path));
     // Of a list of which some entries are ours, the entries of others.
     let foreign = |object: &Option<Value>| object.as_ref().map(|object| fields::foreign_entries(object, ours));
     let (before, after) = (foreign(&change.before).unwrap_or_default(), foreign(&change.after).unwrap_or_default());

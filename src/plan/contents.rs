@@ -3,7 +3,7 @@
 //!
 //! It goes by the shape and not by the kind, so that it holds wherever such files are embedded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use data_url::DataUrl;
@@ -14,6 +14,8 @@ use super::digest;
 
 /// What a small compressed text may unfold to; beyond it is shown like binary contents.
 const UNFOLDED_LIMIT: u64 = 4 * 1024 * 1024;
+/// What all compressed texts that are shown together may unfold to.
+const UNFOLDED_IN_ALL: u64 = 2 * UNFOLDED_LIMIT;
 
 /// Names of members that hold a file's contents as a URL, and its compression.
 const SOURCE: &str = "source";
@@ -24,31 +26,86 @@ const COMPRESSION: &str = "compression";
 /// Contents that are the same in another encoding stay encoded: the change must be seen.
 #[must_use]
 pub fn readable<const N: usize>(mut objects: [Value; N]) -> [Value; N] {
-    let mut encodings = BTreeMap::new();
-    objects.iter().for_each(|object| collect(object, &mut encodings));
-    objects.iter_mut().for_each(|object| decode(object, &encodings));
+    let mut files = Files::new();
+    objects.iter().for_each(|object| collect(object, &mut files));
+    let texts = Texts::of(files);
+    objects.iter_mut().for_each(|object| decode(object, &texts));
     objects
 }
 
-/// How each shown text is encoded: the members that it was read from.
-type Encodings = BTreeMap<String, BTreeSet<(String, String)>>;
+/// Embedded files that are written alike, with how many there are of them.
+type Files<'a> = BTreeMap<Encoding, (&'a Map<String, Value>, usize)>;
 
-fn collect(value: &Value, encodings: &mut Encodings) {
+/// Source and compression, as they are written.
+type Encoding = (String, String);
+
+fn collect<'a>(value: &'a Value, files: &mut Files<'a>) {
     match value {
         Value::Object(map) => {
-            if let Some(shown) = source(map) {
-                encodings.entry(shown).or_default().insert(encoding(map));
+            if let Some(encoding) = encoding(map) {
+                files.entry(encoding).or_insert((map, 0)).1 += 1;
             }
-            map.values().for_each(|member| collect(member, encodings));
+            map.values().for_each(|member| collect(member, files));
         }
-        Value::Array(list) => list.iter().for_each(|member| collect(member, encodings)),
+        Value::Array(list) => list.iter().for_each(|member| collect(member, files)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-fn encoding(map: &Map<String, Value>) -> (String, String) {
-    let written = |key: &str| map.get(key).map_or_else(|| "absent".to_owned(), Value::to_string);
-    (written(SOURCE), written(COMPRESSION))
+/// The contents of embedded files.
+#[derive(Default)]
+struct Texts {
+    /// As they are shown, by how they are written.
+    shown: BTreeMap<Encoding, String>,
+    /// In how many ways each of them is written.
+    ways: BTreeMap<String, usize>,
+}
+
+impl Texts {
+    fn of(files: Files<'_>) -> Self {
+        let mut texts = Self::default();
+        let mut left = UNFOLDED_IN_ALL;
+        for (encoding, (file, count)) in files {
+            let count = count as u64;
+            if let Some((shown, unfolded)) = source(file, UNFOLDED_LIMIT.min(left / count)) {
+                left = left.saturating_sub(unfolded.saturating_mul(count));
+                *texts.ways.entry(shown.clone()).or_default() += 1;
+                texts.shown.insert(encoding, shown);
+            }
+        }
+        texts
+    }
+
+    /// The contents that `map` holds, if it holds any and they are not there in another encoding.
+    fn shown(&self, map: &Map<String, Value>) -> Option<&String> {
+        self.shown.get(&encoding(map)?).filter(|shown| self.ways.get(*shown) == Some(&1))
+    }
+}
+
+fn decode(value: &mut Value, texts: &Texts) {
+    match value {
+        Value::Object(map) => {
+            if is_file(map)
+                && let Some(mode) = mode(map)
+            {
+                map.insert("mode".to_owned(), Value::from(format!("{mode} (octal {mode:04o})")));
+            }
+            if let Some(shown) = texts.shown(map) {
+                map.remove(COMPRESSION);
+                map.remove(SOURCE);
+                map.insert(format!("{SOURCE} (decoded)"), Value::from(shown.as_str()));
+            }
+            map.values_mut().for_each(|member| decode(member, texts));
+        }
+        Value::Array(list) => list.iter_mut().for_each(|member| decode(member, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn encoding(map: &Map<String, Value>) -> Option<Encoding> {
+    let source = map.get(SOURCE)?.as_str()?;
+    let compression = map.get(COMPRESSION).map_or_else(|| "absent".to_owned(), Value::to_string);
+    Some((source.to_owned(), compression))
 }
 
 /// Whether `map` looks like an embedded file.
@@ -60,49 +117,31 @@ fn mode(file: &Map<String, Value>) -> Option<u64> {
     file.get("mode").and_then(Value::as_u64)
 }
 
-fn decode(value: &mut Value, encodings: &Encodings) {
-    match value {
-        Value::Object(map) => {
-            if is_file(map)
-                && let Some(mode) = mode(map)
-            {
-                map.insert("mode".to_owned(), Value::from(format!("{mode} (octal {mode:04o})")));
-            }
-            if let Some(shown) = source(map)
-                && encodings.get(&shown).is_none_or(|encodings| encodings.len() == 1)
-            {
-                map.remove(COMPRESSION);
-                map.remove(SOURCE);
-                map.insert(format!("{SOURCE} (decoded)"), Value::from(shown));
-            }
-            map.values_mut().for_each(|member| decode(member, encodings));
-        }
-        Value::Array(list) => list.iter_mut().for_each(|member| decode(member, encodings)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// The contents that `map` holds, if it holds any.
-fn source(map: &Map<String, Value>) -> Option<String> {
+/// The contents that `map` holds, if it holds any, and how much was unfolded for that; not more than `limit`.
+fn source(map: &Map<String, Value>, limit: u64) -> Option<(String, u64)> {
     let url = map.get(SOURCE)?.as_str()?;
     let (bytes, _) = DataUrl::process(url).ok()?.decode_to_vec().ok()?;
     let compressed = map.get(COMPRESSION).and_then(Value::as_str).filter(|compression| !compression.is_empty());
-    let unfolded = match compressed {
-        None => Some(bytes.clone()),
-        Some("gzip") => unfold(&bytes),
-        Some(_) => None,
+    let (plain, length) = match compressed {
+        None => (Some(bytes.clone()), 0),
+        Some("gzip") => {
+            let unfolded = unfold(&bytes, limit);
+            let length = unfolded.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            (unfolded, length)
+        }
+        Some(_) => (None, 0),
     };
-    let text = unfolded.as_ref().and_then(|bytes| text(bytes));
-    Some(text.unwrap_or_else(|| {
-        let shown = unfolded.as_ref().unwrap_or(&bytes);
+    let shown = plain.as_ref().and_then(|bytes| text(bytes)).unwrap_or_else(|| {
+        let shown = plain.as_ref().unwrap_or(&bytes);
         format!("{} bytes of binary contents, sha256 {}", shown.len(), digest::of_bytes(shown))
-    }))
+    });
+    Some((shown, length))
 }
 
-fn unfold(bytes: &[u8]) -> Option<Vec<u8>> {
+fn unfold(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
     let mut unfolded = Vec::new();
-    let read = GzDecoder::new(bytes).take(UNFOLDED_LIMIT + 1).read_to_end(&mut unfolded).ok()?;
-    (read as u64 <= UNFOLDED_LIMIT).then_some(unfolded)
+    let read = GzDecoder::new(bytes).take(limit + 1).read_to_end(&mut unfolded).ok()?;
+    (read as u64 <= limit).then_some(unfolded)
 }
 
 /// The text that `bytes` are, if a person can read it.
@@ -156,6 +195,20 @@ mod tests {
         let bomb = gzip(&vec![b'a'; 5 * 1024 * 1024]);
         assert!(shown(file(&bomb, Some("gzip"))).contains("bytes of binary contents"), "a bomb is not unfolded");
         assert!(shown(file("data:,not%20gzip", Some("gzip"))).starts_with("8 bytes of binary contents"));
+    }
+
+    /// Fault T8: many small ones, and one that is there many times, would unfold to gigabytes.
+    #[test]
+    fn t8_compressed_contents_unfold_to_so_much_in_all_and_no_more() {
+        let folded = |of: u8| file(&gzip(&vec![of; 1024 * 1024]), Some("gzip"));
+        let texts = |files: Vec<Value>| {
+            let [shown] = readable([Value::Array(files)]);
+            let files = shown.as_array().unwrap().iter();
+            files.filter(|file| file["contents"]["source (decoded)"].as_str().unwrap().len() == 1024 * 1024).count()
+        };
+        assert_eq!(texts((0..26).map(|n| folded(b'a' + n)).collect()), 8);
+        assert_eq!(texts(vec![folded(b'a'); 8]), 8);
+        assert_eq!(texts(vec![folded(b'a'); 9]), 0, "one file is shown alike wherever it is");
     }
 
     #[test]

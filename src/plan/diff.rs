@@ -1,10 +1,11 @@
 //! What changes: first as data, then as the text that a person reads.
 
 use serde_json::Value;
-use similar::TextDiff;
 
 use super::pointer;
 use crate::limits::unambiguous;
+
+mod lines;
 
 /// Metadata that the server keeps and nobody decides.
 const NOISE: [&str; 6] = ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"];
@@ -103,7 +104,7 @@ pub(super) fn changed_lines(name: &str, from: Option<&Value>, to: Option<&Value>
     with_context(0, name, from, to)
 }
 
-fn with_context(lines: usize, name: &str, from: Option<&Value>, to: Option<&Value>) -> String {
+fn with_context(context: usize, name: &str, from: Option<&Value>, to: Option<&Value>) -> String {
     let text = |object: Option<&Value>| object.map(yaml).unwrap_or_default();
     let (before, after) = (text(from), text(to));
     if before == after {
@@ -113,11 +114,8 @@ fn with_context(lines: usize, name: &str, from: Option<&Value>, to: Option<&Valu
         Some(_) => format!("{side}/{name}"),
         None => "/dev/null".to_owned(),
     };
-    TextDiff::from_lines(before.as_str(), after.as_str())
-        .unified_diff()
-        .context_radius(lines)
-        .header(&label(from, "live"), &label(to, "planned"))
-        .to_string()
+    let names = [label(from, "live"), label(to, "planned")];
+    lines::unified(names.each_ref().map(String::as_str), [&before, &after], context)
 }
 
 /// An object as YAML with sorted keys. A value that has no YAML form is shown as JSON, which is YAML too.

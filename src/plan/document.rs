@@ -101,6 +101,9 @@ pub(super) fn by_lines(document: &Document, states: [Value; 2]) -> [Value; 2] {
     })
 }
 
+/// The most lines of a document that is edited: of a longer one it could not be told which lines change.
+const LINES: usize = 10_000;
+
 /// `text` with `settings`, which may be there already. A text that is absent or empty is no settings at all.
 ///
 /// # Errors
@@ -108,6 +111,9 @@ pub(super) fn by_lines(document: &Document, states: [Value; 2]) -> [Value; 2] {
 /// A clause that says what is wrong with a text that can't be understood, or is written so that no line can be added.
 fn with(text: Option<&str>, settings: &str) -> Result<String, String> {
     let text = text.unwrap_or_default();
+    if text.lines().count() > LINES {
+        return Err(format!("has more than {LINES} lines"));
+    }
     let (before, settings) = (parse(text)?, parse(settings)?);
     let mut after = before.clone();
     merge(&mut after, &settings);

@@ -84,11 +84,23 @@ impl Preview {
     }
 }
 
+/// What happens to the machines of a pool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PoolEffect {
+    /// How many machines it has. All of them reboot.
+    pub machines: u32,
+    /// How many of them reboot at a time, at most: what the pool's maxUnavailable comes to, which may be more than it has. 0 if
+    /// that is not valid: then none reboots before it is corrected.
+    pub at_once: u32,
+    /// The pool's maxUnavailable as it is written, if it is.
+    pub max_unavailable: Option<String>,
+}
+
 /// What a written item would do beyond its object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// Pools whose machines reboot, each with the number of its machines.
-    pub pools: BTreeMap<String, u32>,
+    /// Pools whose machines reboot.
+    pub pools: BTreeMap<String, PoolEffect>,
     /// What the reviewer should know, for example a paused pool.
     pub notes: Vec<String>,
 }
@@ -97,8 +109,19 @@ impl Effect {
     /// Machines that reboot.
     #[must_use]
     pub fn machines(&self) -> u32 {
-        self.pools.values().sum()
+        self.pools.values().fold(0, |sum, pool| sum.saturating_add(pool.machines))
     }
+}
+
+/// Pools of so many machines, which reboot one by one.
+#[cfg(test)]
+pub(crate) fn one_by_one(pools: &[(&str, u32)]) -> BTreeMap<String, PoolEffect> {
+    pools
+        .iter()
+        .map(|(pool, machines)| {
+            ((*pool).to_owned(), PoolEffect { machines: *machines, at_once: 1, ..PoolEffect::default() })
+        })
+        .collect()
 }
 
 /// A field of ours that somebody changed.

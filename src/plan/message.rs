@@ -3,7 +3,7 @@
 use profile_sdk::Draft;
 use serde_json::Value;
 
-use super::item::Effect;
+use super::item::{Effect, PoolEffect};
 use crate::api::{Conflict, Operation};
 
 /// As many entries as a sentence lists.
@@ -71,11 +71,15 @@ pub(super) fn of_removal(
 }
 
 fn reboots(effect: &Effect) -> Vec<String> {
-    let pools = effect.pools.iter().filter(|(_, machines)| **machines > 0);
+    let pools = effect.pools.iter().filter(|(_, pool)| pool.machines > 0);
     pools
-        .map(|(pool, machines)| match machines {
-            1 => format!("Reboots the only machine of pool {pool}."),
-            machines => format!("Reboots the {machines} machines of pool {pool}, one by one."),
+        .map(|(name, PoolEffect { machines, at_once, .. })| match (machines, at_once) {
+            (1, _) => format!("Reboots the only machine of pool {name}."),
+            // A note says what keeps it from that.
+            (_, 0) => format!("Reboots the {machines} machines of pool {name}."),
+            (_, 1) => format!("Reboots the {machines} machines of pool {name}, one by one."),
+            _ if at_once >= machines => format!("Reboots the {machines} machines of pool {name}, all at once."),
+            _ => format!("Reboots the {machines} machines of pool {name}, at most {at_once} at a time."),
         })
         .collect()
 }
@@ -99,7 +103,8 @@ pub(crate) fn held_by(object: &Value) -> String {
     if names.is_empty() { String::new() } else { format!(", held by finalizer {}", names.join(", ")) }
 }
 
-fn listed(entries: &[String]) -> String {
+/// The first of `entries`, and how many more there are.
+pub(crate) fn listed(entries: &[String]) -> String {
     let shown = entries.iter().take(LISTED).cloned().collect::<Vec<_>>().join("; ");
     match entries.len().saturating_sub(LISTED) {
         0 => shown,
@@ -111,4 +116,27 @@ fn listed(entries: &[String]) -> String {
 pub(crate) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t13_the_sentence_says_how_many_machines_reboot_at_once() {
+        for (machines, at_once, sentence) in [
+            (0, 1, ""),
+            (1, 1, "Reboots the only machine of pool p."),
+            (1, 4, "Reboots the only machine of pool p."),
+            (1, 0, "Reboots the only machine of pool p."),
+            (3, 0, "Reboots the 3 machines of pool p."),
+            (3, 1, "Reboots the 3 machines of pool p, one by one."),
+            (3, 2, "Reboots the 3 machines of pool p, at most 2 at a time."),
+            (3, 3, "Reboots the 3 machines of pool p, all at once."),
+            (3, 9, "Reboots the 3 machines of pool p, all at once."),
+        ] {
+            let pools = [("p".to_owned(), PoolEffect { machines, at_once, ..PoolEffect::default() })].into();
+            assert_eq!(reboots(&Effect { pools, notes: Vec::new() }).concat(), sentence, "{machines} {at_once}");
+        }
+    }
 }

@@ -151,9 +151,13 @@ impl Plan {
 /// How many machines of each pool `items` reboot, where that is more than what a reader expects.
 fn pool_terms(items: &[PlanItem]) -> BTreeMap<String, PoolTerms> {
     let pools = items.iter().flat_map(|item| &item.effect.pools);
-    let terms = pools.map(|(pool, machines)| {
-        let magnitude = 10_u32.checked_pow(machines.checked_ilog10().unwrap_or_default());
-        let terms = PoolTerms { max_unavailable: None, machines_at_least: magnitude.filter(|least| *least >= 10) };
+    let terms = pools.map(|(pool, effect)| {
+        let magnitude = 10_u32.checked_pow(effect.machines.checked_ilog10().unwrap_or_default());
+        let terms = PoolTerms {
+            // As it is written: a percentage comes to another number with each machine.
+            max_unavailable: effect.max_unavailable.clone().filter(|written| written != "1"),
+            machines_at_least: magnitude.filter(|least| *least >= 10),
+        };
         (pool.clone(), terms)
     });
     terms.filter(|(_, terms)| *terms != PoolTerms::default()).collect()

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::approval::REPLACED_LIMIT;
 use super::digest;
-use super::fields::{self, FieldPath};
+use super::fields::{self, FieldPath, Lookup};
 use super::item::Moved;
 use super::quantity::canonical;
 use super::redact::{DOCUMENT, PLACEHOLDER, Redactor};
@@ -39,15 +39,17 @@ impl Lens<'_> {
     #[must_use]
     pub fn view(&self, object: &Value, paths: &[FieldPath]) -> BTreeMap<String, Value> {
         let object = canonical(object, self.quantities);
-        paths.iter().map(|path| (path.to_string(), self.value(path, &object))).collect()
+        let (object, desired) = (Lookup::of(&object), Lookup::of(self.desired));
+        paths.iter().map(|path| (path.to_string(), value(path, &object, &desired))).collect()
     }
+}
 
-    fn value(&self, path: &FieldPath, object: &Value) -> Value {
-        let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
-        match path.resolve(object) {
-            Some(Value::Object(_)) if path.resolve(self.desired).is_some_and(is_empty) => Value::Object(Map::new()),
-            found => found.cloned().unwrap_or_default(),
-        }
+/// The value of `object` at `path`, as [`Lens`] says.
+fn value(path: &FieldPath, object: &Lookup<'_>, desired: &Lookup<'_>) -> Value {
+    let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+    match object.resolve(path) {
+        Some(Value::Object(_)) if desired.resolve(path).is_some_and(is_empty) => Value::Object(Map::new()),
+        found => found.cloned().unwrap_or_default(),
     }
 }
 
@@ -127,10 +129,11 @@ pub(super) fn glimpses(
     redactor: &Redactor,
 ) -> BTreeMap<String, Glimpse> {
     let shown = redactor.show(live);
+    let (live_fields, shown) = (Lookup::of(live), Lookup::of(&shown));
     let owners = fields::Owners::of(live);
     let glimpse = |path: &FieldPath| {
-        let pointer = if hides_paths { path.pointer_without_values(live) } else { path.pointer(live) };
-        let value = path.resolve(&shown).map(|value| cut_text(&value.to_string(), GLIMPSE_LIMIT));
+        let pointer = if hides_paths { live_fields.pointer_without_values(path) } else { live_fields.pointer(path) };
+        let value = shown.resolve(path).map(|value| cut_text(&value.to_string(), GLIMPSE_LIMIT));
         let (manager, time) = owners.last_of(path).unwrap_or_default();
         let (manager, time) = (named(manager), time.to_owned());
         // By what names it whatever comes before it in a list.
@@ -230,20 +233,21 @@ pub(super) fn since(
     let (old, new) = (redactor.show(live), redactor.show(result));
     let owners = fields::Owners::of(live);
     let (before, after) = (canonical(live, lens.quantities), canonical(result, lens.quantities));
+    let [live, desired, before, after, old, new] = [live, lens.desired, &before, &after, &old, &new].map(Lookup::of);
     let differing = owned.iter().chain(paths.iter().filter(|path| owned.binary_search(path).is_err()));
     let moved: Vec<_> = differing
-        .filter(|path| lens.value(path, &before) != lens.value(path, &after))
+        .filter(|path| value(path, &before, &desired) != value(path, &after, &desired))
         .map(|path| {
             let show = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), Value::to_string);
-            let by = match owners.last_of(path).filter(|_| path.resolve(live).is_some()) {
+            let by = match owners.last_of(path).filter(|_| live.resolve(path).is_some()) {
                 Some((manager, time)) if !time.is_empty() => {
                     format!("changed by field manager {} at {time}", named(manager))
                 }
                 Some((manager, _)) => format!("changed by field manager {}", named(manager)),
                 None => "the API server does not record by whom".to_owned(),
             };
-            let pointer = if lens.hides_paths { path.pointer_without_values(live) } else { path.pointer(live) };
-            let (is, wanted) = (show(path.resolve(&old)), show(path.resolve(&new)));
+            let pointer = if lens.hides_paths { live.pointer_without_values(path) } else { live.pointer(path) };
+            let (is, wanted) = (show(old.resolve(path)), show(new.resolve(path)));
             let text = match is == wanted {
                 // Nothing of it is shown.
                 true => format!("{pointer} is not as it was applied, {by}"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::diff;
-use super::fields::{self, FieldPath, Owners};
+use super::fields::{self, FieldPath, Lookup, Owners};
 use super::redact::Redactor;
 use crate::api::{Conflict, FIELD_MANAGER};
 use crate::limits::{cut_text, within_line};
@@ -28,20 +28,24 @@ pub(super) fn conflicts(
 ) -> Vec<(String, Conflict)> {
     let nothing = Value::Null;
     let live = live.unwrap_or(&nothing);
-    let (shown_live, shown_result) = (redactor.show(live), redactor.show(result));
+    let shown = [redactor.show(live), redactor.show(result)];
+    let [shown_live, shown_result] = shown.each_ref().map(Lookup::of);
+    let places = Lookup::of(live);
+    let mut controllers: BTreeMap<&str, bool> = BTreeMap::new();
     let mut list: Vec<_> = named
         .iter()
         .map(|(path, manager)| {
             let fits = |value: &&Value| !value.is_null() && value.to_string().len() <= VALUE_LIMIT;
-            let value = |object: &Value| path.resolve(object).filter(fits).cloned().map(diff::legible);
+            let value = |object: &Lookup<'_>| object.resolve(path).filter(fits).cloned().map(diff::legible);
             let pointer =
-                if redactor.is_told_to_hide() { path.pointer_without_values(live) } else { path.pointer(live) };
+                if redactor.is_told_to_hide() { places.pointer_without_values(path) } else { places.pointer(path) };
+            let is_controller = || fields::is_controller(live, manager);
             let conflict = Conflict {
                 path: cut_text(&within_line(&pointer), PATH_LIMIT),
                 manager: cut_text(&within_line(manager), MANAGER_LIMIT),
                 live: value(&shown_live),
                 desired: value(&shown_result),
-                controller: fields::is_controller(live, manager),
+                controller: *controllers.entry(manager).or_insert_with(is_controller),
             };
             (path.to_string(), conflict)
         })
@@ -55,13 +59,15 @@ pub(super) fn conflicts(
 /// ours alone. As `/path: entry`.
 pub(super) fn lost(live: &Value, result: &Value, manager: &str, redactor: &Redactor) -> Vec<String> {
     let alone = fields::owned_alone_by(live, manager);
-    let (shown_live, shown_result) = (redactor.show(live), redactor.show(result));
+    let shown = [redactor.show(live), redactor.show(result)];
+    let [shown_live, shown_result] = shown.each_ref().map(Lookup::of);
+    let places = Lookup::of(live);
     let owned = fields::applied_by(result, manager);
     let replaced = owned.iter().filter(|path| alone.binary_search(path).is_err());
     let mut lost = Vec::new();
     for path in replaced {
-        let pointer = path.pointer(live);
-        match (path.resolve(&shown_live), path.resolve(&shown_result)) {
+        let pointer = places.pointer(path);
+        match (shown_live.resolve(path), shown_result.resolve(path)) {
             (Some(Value::Array(before)), Some(Value::Array(after))) => {
                 // As often as it was there and is not any more. An entry that is there with other contents is a change.
                 let mut rest: BTreeMap<String, usize> = BTreeMap::new();
@@ -98,14 +104,15 @@ pub(super) fn kept(
     redactor: &Redactor,
 ) -> Vec<String> {
     let shown = redactor.show(result);
+    let (shown_fields, places) = (Lookup::of(&shown), Lookup::of(result));
     let owners = Owners::of(result);
     let mut kept = Vec::new();
     if let Some(live) = live {
         let ours = fields::applied_by(result, manager);
         let given_up = fields::applied_by(live, manager).into_iter().filter(|path| ours.binary_search(path).is_err());
         for path in given_up {
-            if let Some(value) = path.resolve(&shown) {
-                kept.push(stays(&path.pointer(result), value, &owners.others_of(&path, manager)));
+            if let Some(value) = shown_fields.resolve(&path) {
+                kept.push(stays(&places.pointer(&path), value, &owners.others_of(&path, manager)));
             }
         }
     }

@@ -32,7 +32,7 @@ pub(super) fn figures(plan: &Plan) -> Summary {
         blocked: count(Operation::Blocked),
         deferred: count(Operation::Deferred),
         skipped: count(Operation::Skipped),
-        machines_to_reboot: pools.values().sum(),
+        machines_to_reboot: pools.values().fold(0, |sum, pool| sum.saturating_add(pool.machines)),
         pools: pools.into_keys().take(POOL_LIMIT).collect(),
         text: String::new(),
         changed: String::new(),

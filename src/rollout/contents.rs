@@ -7,6 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::plan::pointer;
+
+const ARGUMENTS: &str = "/spec/kernelArguments";
+const EXTENSIONS: &str = "/spec/extensions";
 const FILES: &str = "/spec/config/storage/files";
 const UNITS: &str = "/spec/config/systemd/units";
 /// Lists of `spec.config` and the member that identifies their entries.
@@ -15,52 +19,60 @@ const CONFIG_LISTS: [(&str, &str); 2] = [(FILES, "path"), (UNITS, "name")];
 /// Whether everything that `object` asks for is in `rendered`: kernel arguments and extensions (kept with duplicates, in
 /// order, among others), files and units by their identity, and the scalars that win anywhere.
 pub(super) fn holds(rendered: &Value, object: &Value) -> bool {
-    ["/spec/kernelArguments", "/spec/extensions"]
-        .iter()
-        .all(|path| is_subsequence(list(object, path), list(rendered, path)))
+    [ARGUMENTS, EXTENSIONS].iter().all(|path| is_subsequence(list(object, path), list(rendered, path)))
         && CONFIG_LISTS.iter().all(|(path, key)| {
-            list(object, path).iter().all(|entry| {
-                let found = list(rendered, path).iter().find(|other| other.get(key) == entry.get(key));
-                found.is_some_and(|found| covers(found, entry))
-            })
+            let there = by_identity(rendered, path, key);
+            let is_there = |entry: &Value| there.get(identity(entry, key)).is_some_and(|found| covers(found, entry));
+            list(object, path).iter().all(is_there)
         })
         && scalar_holds(rendered, object, "/spec/fips", &Value::Bool(false))
         && scalar_holds(rendered, object, "/spec/kernelType", &Value::from("default"))
 }
 
+/// The entries of a list by what identifies them; of several with one identity the first.
+fn by_identity<'a>(object: &'a Value, path: &str, key: &str) -> BTreeMap<&'a str, &'a Value> {
+    let mut found = BTreeMap::new();
+    for entry in list(object, path) {
+        found.entry(identity(entry, key)).or_insert(entry);
+    }
+    found
+}
+
+fn identity<'a>(entry: &'a Value, key: &str) -> &'a str {
+    entry.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// What a MachineConfig brings into a rendered one, without the contents: enough to see what a rendered one has too much.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Parts {
-    /// Kernel arguments and extensions, duplicates included.
-    appended: BTreeMap<String, usize>,
-    /// Identities of files and units.
-    named: BTreeSet<String>,
+    /// Kernel arguments and extensions as JSON, by their list, with how often they are there.
+    appended: BTreeMap<(&'static str, String), usize>,
+    /// Identities of files and units, by their list.
+    named: BTreeSet<(&'static str, String)>,
 }
 
 impl Parts {
     pub(super) fn of(object: &Value) -> Self {
         let mut parts = Self::default();
-        for path in ["/spec/kernelArguments", "/spec/extensions"] {
+        for path in [ARGUMENTS, EXTENSIONS] {
             for entry in list(object, path) {
-                *parts.appended.entry(format!("{path} {entry}")).or_default() += 1;
+                *parts.appended.entry((path, entry.to_string())).or_default() += 1;
             }
         }
         for (path, key) in CONFIG_LISTS {
-            parts.named.extend(list(object, path).iter().map(|entry| format!("{path} {:?}", entry.get(key))));
+            parts.named.extend(list(object, path).iter().map(|entry| (path, identity(entry, key).to_owned())));
         }
         parts
     }
 
-    /// The kernel arguments among them.
-    pub(super) fn arguments(&self) -> impl Iterator<Item = String> {
-        let entries = self.appended.keys().filter_map(|entry| entry.strip_prefix("/spec/kernelArguments "));
-        entries.filter_map(|argument| serde_json::from_str(argument).ok())
+    /// Whether the kernel argument is among them.
+    pub(super) fn sets(&self, argument: &str) -> bool {
+        self.appended.contains_key(&(ARGUMENTS, Value::from(argument).to_string()))
     }
 
-    /// Whether a file or unit of that name is among them.
-    pub(super) fn names(&self, entry: &str) -> bool {
-        let ending = format!(" {:?}", Some(Value::from(entry)));
-        self.named.iter().any(|named| named.ends_with(&ending))
+    /// The paths of the files among them, and the names of the units.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().map(|(_, name)| name.as_str())
     }
 
     /// What rendering all of `sources` together brings.
@@ -103,70 +115,67 @@ impl Differences {
     pub(super) fn of(before: Option<&Value>, after: Option<&Value>, rendered: &Value) -> Self {
         let nothing = Value::Null;
         let (before, after) = (before.unwrap_or(&nothing), after.unwrap_or(&nothing));
-        let mut found = Self::default();
         if before.get("spec") == after.get("spec") {
-            return found;
+            return Self::default();
         }
-        found.appended =
-            ["/spec/kernelArguments", "/spec/extensions"].iter().any(|path| list(before, path) != list(after, path));
-        found.other = remainder(before) != remainder(after);
+        let mut found = Self {
+            appended: [ARGUMENTS, EXTENSIONS].iter().any(|path| list(before, path) != list(after, path)),
+            other: remainder(before) != remainder(after),
+            new_arguments: beyond(list(after, ARGUMENTS), list(before, ARGUMENTS)),
+            other_arguments: beyond(list(rendered, ARGUMENTS), list(before, ARGUMENTS)),
+            ..Self::default()
+        };
         for (path, key) in CONFIG_LISTS {
-            let identity = |entry: &Value| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let named = |object: &'_ Value, name: &str| -> Option<Value> {
-                list(object, path).iter().find(|other| identity(other) == name).cloned()
-            };
+            let [had, wanted, present] = [before, after, rendered].map(|object| by_identity(object, path, key));
             for entry in list(after, path) {
-                let name = identity(entry);
-                let ours = named(before, &name);
-                let present = named(rendered, &name);
+                let name = identity(entry, key);
+                let (ours, present) = (had.get(name), present.get(name));
                 // What the object had and gives up is in what was rendered from it, too.
-                let there = present.as_ref().is_some_and(|present| covers(present, entry));
-                if (there && ours.is_none()) || ours.as_ref() == Some(entry) {
+                let there = present.is_some_and(|present| covers(present, entry));
+                if (there && ours.is_none()) || ours.is_some_and(|ours| *ours == entry) {
                     continue;
                 }
-                let by_others = |present: &Value| ours.as_ref().is_none_or(|ours| !covers(present, ours));
-                if path == FILES && present.as_ref().is_some_and(by_others) {
-                    found.replaced.push(name.clone());
+                let by_others = |present: &Value| ours.is_none_or(|ours| !covers(present, ours));
+                if path == FILES && present.copied().is_some_and(by_others) {
+                    found.replaced.push(name.to_owned());
                 }
-                found.entries.push(name);
+                found.entries.push(name.to_owned());
             }
-            let gone = list(before, path).iter().filter(|entry| named(after, &identity(entry)).is_none());
-            found.removed.extend(gone.map(identity));
+            let names = list(before, path).iter().map(|entry| identity(entry, key));
+            found.removed.extend(names.filter(|name| !wanted.contains_key(name)).map(str::to_owned));
         }
-        let arguments = |object: &Value| list(object, "/spec/kernelArguments").to_vec();
-        found.new_arguments = texts(without(arguments(after), &arguments(before)));
-        found.other_arguments = texts(without(arguments(rendered), &arguments(before)));
         found
     }
 }
 
 /// What is left of the spec beside the lists that are judged entry by entry, without what says nothing.
 fn remainder(object: &Value) -> Value {
-    const JUDGED: [&str; 4] = ["/spec/kernelArguments", "/spec/extensions", FILES, UNITS];
-    // Rendering converts all to one version.
-    const VERSION: &str = "/spec/config/ignition";
-    let mut object = object.clone();
-    for path in JUDGED.into_iter().chain([VERSION]) {
-        if let Some(value) = object.pointer_mut(path) {
-            *value = Value::Null;
-        }
-    }
-    let defaults = [("/spec/fips", Value::Bool(false)), ("/spec/kernelType", Value::from("default"))];
-    for (path, default) in defaults {
-        if let Some(value) = object.pointer_mut(path).filter(|value| **value == default) {
-            *value = Value::Null;
-        }
-    }
     let nothing = Value::Object(serde_json::Map::new());
-    compact(object.pointer("/spec").unwrap_or(&nothing))
+    compact(object.pointer("/spec").unwrap_or(&nothing), "/spec")
 }
 
-/// `value` without members that are null or empty.
-fn compact(value: &Value) -> Value {
+/// Whether the member at `path` is judged by itself, or says nothing.
+fn is_beside(path: &str, value: &Value) -> bool {
+    match path {
+        ARGUMENTS | EXTENSIONS | FILES | UNITS => true,
+        // Rendering converts all to one version.
+        "/spec/config/ignition" => true,
+        "/spec/fips" => *value == Value::Bool(false),
+        "/spec/kernelType" => value == "default",
+        _ => false,
+    }
+}
+
+/// `value`, which is at `path`, without members that are null or empty or [`is_beside`].
+fn compact(value: &Value, path: &str) -> Value {
     let Value::Object(map) = value else {
         return value.clone();
     };
-    let members = map.iter().map(|(key, value)| (key.clone(), compact(value)));
+    let members = map.iter().filter_map(|(key, value)| {
+        let mut path = path.to_owned();
+        pointer::push(&mut path, key);
+        (!is_beside(&path, value)).then(|| (key.clone(), compact(value, &path)))
+    });
     let says_something = |value: &Value| match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
@@ -178,18 +187,20 @@ fn compact(value: &Value) -> Value {
     Value::Object(members)
 }
 
-/// `all` without one occurrence of each of `some`.
-fn without(mut all: Vec<Value>, some: &[Value]) -> Vec<Value> {
-    for entry in some {
-        if let Some(index) = all.iter().position(|other| other == entry) {
-            all.remove(index);
+/// The texts of `all` without one occurrence of each of `some`.
+fn beyond(all: &[Value], some: &[Value]) -> Vec<String> {
+    let mut rest: BTreeMap<&str, usize> = BTreeMap::new();
+    for text in some.iter().filter_map(Value::as_str) {
+        *rest.entry(text).or_default() += 1;
+    }
+    let mut found = Vec::new();
+    for text in all.iter().filter_map(Value::as_str) {
+        match rest.get_mut(text).filter(|count| **count > 0) {
+            Some(count) => *count -= 1,
+            None => found.push(text.to_owned()),
         }
     }
-    all
-}
-
-fn texts(values: Vec<Value>) -> Vec<String> {
-    values.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    found
 }
 
 fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {

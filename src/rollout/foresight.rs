@@ -5,6 +5,7 @@
 //! kept; of files and units the last one wins, role worker before all others, each by name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -13,6 +14,7 @@ use super::pool::{Pool, labels};
 use super::{Outlook, Planned};
 use crate::plan::digest;
 use crate::plan::item::Effect;
+use crate::plan::message::listed;
 
 /// The label that says for which machines a MachineConfig is.
 pub(super) const ROLE: &str = "machineconfiguration.openshift.io/role";
@@ -23,7 +25,7 @@ pub(super) struct Studies {
     /// How a planned change differs from a rendered configuration, by its name and the change.
     differences: BTreeMap<(String, String), Differences>,
     /// What a source brings, and its place in the order of merging, by the rendered configuration and its name.
-    sources: BTreeMap<(String, String), (Parts, Place)>,
+    sources: BTreeMap<(String, String), Arc<(Parts, Place)>>,
 }
 
 /// The order in which MachineConfigs are merged: role worker first, then by name.
@@ -47,19 +49,24 @@ impl Studies {
         name: &str,
         read: Option<&Value>,
     ) {
-        let wanted: BTreeSet<_> = pools.values().map(|pool| pool.wanted.clone()).collect();
+        let mut wanting = pools.values().filter(|pool| pool.wanted == name).peekable();
+        if wanting.peek().is_none() {
+            let found = Arc::new(read.map_or_else(Default::default, |read| (Parts::of(read), Place::of(read))));
+            let listing = pools.values().filter(|pool| pool.sources.contains(name));
+            let keys = listing.map(|pool| (pool.wanted.clone(), name.to_owned()));
+            self.sources.extend(keys.map(|key| (key, Arc::clone(&found))));
+            return;
+        }
+        // What a pool has rendered is read before its sources.
+        let wanted: BTreeSet<_> = pools.values().map(|pool| &pool.wanted).collect();
         self.differences.retain(|(rendered, _), _| wanted.contains(rendered));
         self.sources.retain(|(rendered, _), _| wanted.contains(rendered));
-        for pool in pools.values() {
-            if pool.wanted == name {
-                let change = seen_by(pool, planned);
-                let unproven = || Differences { other: true, ..Differences::default() };
-                let found = read.map_or_else(unproven, |read| Differences::of(change.live, change.result, read));
-                self.differences.insert((name.to_owned(), key(change)), found);
-            } else if pool.sources.contains(name) {
-                let found = read.map_or_else(Default::default, |read| (Parts::of(read), Place::of(read)));
-                self.sources.insert((pool.wanted.clone(), name.to_owned()), found);
-            }
+        let specs = Specs::of(planned);
+        for pool in wanting {
+            let change = seen_by(pool, planned);
+            let unproven = || Differences { other: true, ..Differences::default() };
+            let of_change = || read.map_or_else(unproven, |read| Differences::of(change.live, change.result, read));
+            self.differences.entry((name.to_owned(), specs.key(change))).or_insert_with(of_change);
         }
     }
 }
@@ -74,7 +81,8 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, studies: &Studies, planned
     if let Some(remedy) = planned.result.and_then(|result| breaks_pools(pools, result, planned.takes_back)) {
         return Outlook::Known(Err(remedy));
     }
-    let views: Vec<_> = pools.values().filter_map(|pool| View::of(pool, planned, studies)).collect();
+    let specs = Specs::of(planned);
+    let views: Vec<_> = pools.values().filter_map(|pool| View::of(pool, planned, &specs, studies)).collect();
     let unread: BTreeSet<_> = views.iter().flat_map(View::unread).collect();
     if !unread.is_empty() {
         return Outlook::Unread(unread.into_iter().collect());
@@ -136,16 +144,17 @@ pub(super) fn reaches_no_machine(pools: &[&str]) -> String {
 struct View<'a> {
     pool: &'a Pool,
     object: &'a Value,
-    change: Planned<'a>,
+    differences: Option<&'a Differences>,
     studies: &'a Studies,
 }
 
 impl<'a> View<'a> {
     /// `None` if the pool has nothing to do with it.
-    fn of(pool: &'a Pool, planned: Planned<'a>, studies: &'a Studies) -> Option<Self> {
+    fn of(pool: &'a Pool, planned: Planned<'a>, specs: &Specs, studies: &'a Studies) -> Option<Self> {
         let change = seen_by(pool, planned);
         let object = change.result.or(change.live)?;
-        Some(Self { pool, object, change, studies })
+        let differences = studies.differences.get(&(pool.wanted.clone(), specs.key(change)));
+        Some(Self { pool, object, differences, studies })
     }
 }
 
@@ -157,20 +166,16 @@ fn seen_by<'a>(pool: &Pool, planned: Planned<'a>) -> Planned<'a> {
 }
 
 impl View<'_> {
-    fn differences(&self) -> Option<&Differences> {
-        self.studies.differences.get(&(self.pool.wanted.clone(), key(self.change)))
-    }
-
     /// What must be read: what the pool has now, and where others bring the same, its other sources.
     fn unread(&self) -> Vec<String> {
         let pool = self.pool;
         if pool.wanted.is_empty() {
             return Vec::new();
         }
-        let Some(differences) = self.differences() else {
+        let Some(differences) = self.differences else {
             return vec![pool.wanted.clone()];
         };
-        if differences.replaced.is_empty() && rivals(differences).is_empty() {
+        if differences.replaced.is_empty() && Rivals::among(differences).is_empty() {
             return Vec::new();
         }
         let known = |source: &&String| self.studies.sources.contains_key(&(pool.wanted.clone(), (*source).clone()));
@@ -178,101 +183,177 @@ impl View<'_> {
         others.filter(|source| !known(source)).cloned().collect()
     }
 
-    fn sources(&self) -> impl Iterator<Item = (&String, &(Parts, Place))> {
-        let of_pool = self.studies.sources.iter().filter(|((rendered, _), _)| *rendered == self.pool.wanted);
-        of_pool.map(|((_, source), found)| (source, found)).filter(|(source, _)| *source != name(self.object))
+    /// The other sources of the pool, sorted by their names.
+    fn sources(&self) -> impl Iterator<Item = (&str, &Parts, &Place)> {
+        let wanted = &self.pool.wanted;
+        let of_pool = self.studies.sources.range((wanted.clone(), String::new())..);
+        let of_pool = of_pool.take_while(move |((rendered, _), _)| rendered == wanted);
+        let all = of_pool.map(|((_, source), found)| (source.as_str(), &found.0, &found.1));
+        all.filter(|(source, ..)| *source != name(self.object))
+    }
+
+    /// Files that other sources bring too: who, and which of them overrides the object's.
+    fn shared<'a>(&'a self, files: &'a [String]) -> BTreeMap<&'a str, Shared<'a>> {
+        let place = Place::of(self.object);
+        let files: BTreeSet<_> = files.iter().map(String::as_str).collect();
+        let mut shared: BTreeMap<_, Shared<'_>> = BTreeMap::new();
+        for (source, parts, other) in self.sources() {
+            for name in parts.names() {
+                let Some(file) = files.get(name) else { continue };
+                let found = shared.entry(*file).or_default();
+                found.by.push(source);
+                found.overridden_by = found.overridden_by.or_else(|| (*other > place).then_some(source));
+            }
+        }
+        shared
     }
 
     fn add_to(&self, effect: &mut Effect) {
         let pool = self.pool;
         let nothing = Differences::default();
         // A pool that has rendered nothing yet will render this.
-        let differences = self.differences();
-        let found = differences.unwrap_or(&nothing);
-        let place = Place::of(self.object);
-        let overridden: Vec<_> = found
-            .replaced
-            .iter()
-            .filter_map(|entry| {
-                let later = self.sources().find(|(_, (parts, other))| parts.names(entry) && *other > place)?;
-                Some((entry, later.0))
-            })
-            .collect();
-        for (entry, by) in &overridden {
-            effect
-                .notes
-                .push(format!("On pool {} MachineConfig {by} overrides {entry}: it stays as it is.", pool.name));
-        }
-        let in_force = |entry: &&String| !overridden.iter().any(|(other, _)| other == entry);
-        for entry in found.replaced.iter().filter(in_force) {
-            let before = self.sources().filter(|(_, (parts, _))| parts.names(entry)).map(|(source, _)| source.as_str());
-            let before: Vec<_> = before.collect();
-            if !before.is_empty() {
-                let note = format!("On pool {} it replaces {entry} of MachineConfig {}.", pool.name, before.join(", "));
-                effect.notes.push(note);
-            }
-        }
-        let changes = differences.is_none()
+        let found = self.differences.unwrap_or(&nothing);
+        let shared = self.shared(&found.replaced);
+        effect.notes.extend(note_overridden(&pool.name, &shared));
+        effect.notes.extend(note_replaced(&pool.name, &shared));
+        let in_force = |entry: &String| shared.get(entry.as_str()).is_none_or(|found| found.overridden_by.is_none());
+        let changes = self.differences.is_none()
             || found.appended
             || found.other
             || !found.removed.is_empty()
-            || found.entries.iter().any(|entry| in_force(&entry));
+            || found.entries.iter().any(in_force);
         if !changes {
             effect.notes.push(format!("The machines of pool {} have all of it already: none reboots.", pool.name));
             return;
         }
         self.note_rivals(found, effect);
-        effect.pools.insert(pool.name.clone(), pool.machines);
-        effect.notes.extend(state_of(pool));
+        effect.pools.insert(pool.name.clone(), pool.effect());
+        effect.notes.extend(pool.obstacles());
     }
 
     /// Kernel arguments that other MachineConfigs set as well.
     fn note_rivals(&self, found: &Differences, effect: &mut Effect) {
-        for (ours, theirs) in rivals(found) {
-            let by = self.sources().filter(|(_, (parts, _))| parts.arguments().any(|argument| argument == theirs));
-            let by: Vec<_> = by.map(|(source, _)| source.as_str()).collect();
-            let by = if by.is_empty() { "another MachineConfig".to_owned() } else { by.join(", ") };
+        let rivals = Rivals::among(found);
+        for (ours, theirs) in rivals.pairs().take(TOLD) {
+            let by = self.sources().filter(|(_, parts, _)| parts.sets(theirs));
+            let by: Vec<_> = by.map(|(source, ..)| source.to_owned()).collect();
+            let by = if by.is_empty() { "another MachineConfig".to_owned() } else { listed(&by) };
             effect.notes.push(if ours == theirs {
                 format!("Kernel argument {ours} is already provided by {by}: it would be there twice, and the machines reboot without need.")
             } else {
                 format!("Kernel argument {theirs} is set by {by}: it is on the command line beside {ours}, and the later one usually wins.")
             });
         }
+        if let Some(more) = rivals.count().checked_sub(TOLD).filter(|more| *more > 0) {
+            effect
+                .notes
+                .push(format!("There are {more} more such pairs of kernel arguments on pool {}.", self.pool.name));
+        }
     }
 }
 
-/// New kernel arguments, each with one that other objects bring under the same name.
-fn rivals(differences: &Differences) -> Vec<(&str, &str)> {
-    let name = |argument: &str| argument.split('=').next().unwrap_or_default().to_owned();
-    let mut found: Vec<_> = differences
-        .new_arguments
-        .iter()
-        .flat_map(|ours| {
-            let others = differences.other_arguments.iter().filter(move |theirs| name(theirs) == name(ours));
-            others.map(move |theirs| (ours.as_str(), theirs.as_str()))
-        })
-        .collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+/// As many pairs of kernel arguments as are told of a pool.
+const TOLD: usize = 10;
+
+/// Other MachineConfigs that bring one of our files too.
+#[derive(Default)]
+struct Shared<'a> {
+    by: Vec<&'a str>,
+    /// The first of them that comes later in the order of merging.
+    overridden_by: Option<&'a str>,
 }
 
-/// What keeps a pool from rolling out.
-pub(super) fn state_of(pool: &Pool) -> Vec<String> {
-    let mut notes = Vec::new();
-    if pool.paused {
-        notes.push(format!("MachineConfigPool {} is paused: nothing happens on it until it is unpaused.", pool.name));
+/// The files that stay as they are on the pool of that name, in a sentence.
+fn note_overridden(pool: &str, shared: &BTreeMap<&str, Shared<'_>>) -> Option<String> {
+    let overridden: Vec<_> =
+        shared.iter().filter_map(|(file, found)| found.overridden_by.map(|by| (*file, by))).collect();
+    match overridden.as_slice() {
+        [] => None,
+        [(file, by)] => Some(format!("On pool {pool} MachineConfig {by} overrides {file}: it stays as it is.")),
+        files => {
+            let told: Vec<_> = files.iter().map(|(file, by)| format!("{file} (by {by})")).collect();
+            Some(format!(
+                "On pool {pool} {} files are overridden and stay as they are: {}.",
+                files.len(),
+                listed(&told)
+            ))
+        }
     }
-    if let Some(message) = pool.holds("Degraded") {
-        notes.push(format!("MachineConfigPool {} is degraded already: {message}.", pool.name));
-    }
-    notes
 }
 
-/// Identifies a planned change by its content.
-fn key(planned: Planned<'_>) -> String {
-    let spec = |object: Option<&Value>| object.map(|object| object.get("spec").cloned().unwrap_or_default());
-    digest::sha256(&(spec(planned.live), spec(planned.result)))
+/// The files of other MachineConfigs that are replaced on the pool of that name, in a sentence.
+fn note_replaced(pool: &str, shared: &BTreeMap<&str, Shared<'_>>) -> Option<String> {
+    let in_force: Vec<_> = shared.iter().filter(|(_, found)| found.overridden_by.is_none()).collect();
+    let owners = |found: &Shared<'_>| listed(&found.by.iter().map(|by| (*by).to_owned()).collect::<Vec<_>>());
+    match in_force.as_slice() {
+        [] => None,
+        [(file, found)] => Some(format!("On pool {pool} it replaces {file} of MachineConfig {}.", owners(found))),
+        files => {
+            let told: Vec<_> = files.iter().map(|(file, found)| format!("{file} (of {})", owners(found))).collect();
+            let told = listed(&told);
+            Some(format!("On pool {pool} it replaces {} files of other MachineConfigs: {told}.", files.len()))
+        }
+    }
+}
+
+/// New kernel arguments, and those that other objects bring under the same name.
+struct Rivals<'a> {
+    ours: BTreeSet<&'a str>,
+    theirs: BTreeMap<&'a str, BTreeSet<&'a str>>,
+}
+
+impl<'a> Rivals<'a> {
+    fn among(differences: &'a Differences) -> Self {
+        let ours: BTreeSet<_> = differences.new_arguments.iter().map(String::as_str).collect();
+        let mut theirs: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for argument in &differences.other_arguments {
+            theirs.entry(name_of(argument)).or_default().insert(argument.as_str());
+        }
+        Self { ours, theirs }
+    }
+
+    fn of(&self, argument: &str) -> Option<&BTreeSet<&'a str>> {
+        self.theirs.get(name_of(argument))
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.ours.iter().any(|ours| self.of(ours).is_some())
+    }
+
+    /// How many pairs there are.
+    fn count(&self) -> usize {
+        self.ours.iter().filter_map(|ours| self.of(ours)).fold(0, |sum, theirs| sum.saturating_add(theirs.len()))
+    }
+
+    /// Ours, each with one of theirs; sorted.
+    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let theirs = |ours: &'_ str| self.of(ours).into_iter().flatten();
+        self.ours.iter().flat_map(move |ours| theirs(ours).map(move |theirs| (*ours, *theirs)))
+    }
+}
+
+/// The name of a kernel argument.
+fn name_of(argument: &str) -> &str {
+    argument.split('=').next().unwrap_or_default()
+}
+
+/// Digests of the specs of a planned change, which may be large: they are made once for all pools.
+struct Specs {
+    live: String,
+    result: String,
+}
+
+impl Specs {
+    fn of(planned: Planned<'_>) -> Self {
+        let digest = |object: Option<&Value>| digest::sha256(&object.and_then(|object| object.get("spec")));
+        Self { live: digest(planned.live), result: digest(planned.result) }
+    }
+
+    /// Identifies the part of the change that a pool sees, by its content.
+    fn key(&self, seen: Planned<'_>) -> String {
+        let digest = |object: Option<&Value>, digest: &str| object.map(|_| digest.to_owned()).unwrap_or_default();
+        format!("{} {}", digest(seen.live, &self.live), digest(seen.result, &self.result))
+    }
 }
 
 fn name(object: &Value) -> &str {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::foresight::{ROLE, reaches_no_machine, state_of};
+use super::foresight::{ROLE, reaches_no_machine};
 use super::pool::Pool;
 use super::{KUBELET_CONFIG, Outlook, Planned};
 use crate::api::TargetRef;
@@ -165,11 +165,11 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, makers: &Makers, planned: 
             }
         }
         takes_it |= pool.machines > 0;
-        effect.pools.insert(of_pool.clone(), pool.machines);
+        effect.pools.insert(of_pool.clone(), pool.effect());
         effect
             .notes
             .push(format!("The kubelet of each machine of pool {of_pool} restarts with another configuration."));
-        effect.notes.extend(state_of(pool));
+        effect.notes.extend(pool.obstacles());
     }
     if !takes_it && !planned.takes_back && planned.result.is_some() {
         return Outlook::Known(Err(match overridden.as_slice() {
@@ -266,6 +266,7 @@ fn refused(object: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::item::one_by_one;
 
     fn config(kubelet: Value) -> Value {
         json!({
@@ -305,7 +306,7 @@ mod tests {
     fn the_machines_of_the_selected_pools_reboot() {
         let (one, two) = (config(json!({"maxPods": 300})), config(json!({"maxPods": 400})));
         let effect = outlook_of(&[], None, Some(&one)).unwrap();
-        assert_eq!(effect.pools, [("worker".to_owned(), 3)].into());
+        assert_eq!(effect.pools, one_by_one(&[("worker", 3)]));
         assert!(effect.notes[0].contains("kubelet"), "{effect:?}");
         assert_eq!(outlook_of(&[], Some(&one), Some(&two)).unwrap().machines(), 3);
         assert_eq!(outlook_of(&[], Some(&one), Some(&one)).unwrap(), Effect::default());
@@ -360,11 +361,11 @@ mod tests {
             Outlook::Unread(names) => panic!("{names:?}"),
         };
         let outlook_of = |pools: &BTreeMap<String, Pool>| known_of(pools).unwrap();
-        assert_eq!(outlook_of(&pools_with(3, &[])).pools, [("fast".to_owned(), 2), ("worker".to_owned(), 3)].into());
+        assert_eq!(outlook_of(&pools_with(3, &[])).pools, one_by_one(&[("fast", 2), ("worker", 3)]));
         // All machines of workers may be in pools of their own.
         assert_eq!(outlook_of(&pools_with(0, &[])).machines(), 2);
         let overridden = outlook_of(&pools_with(3, &["99-fast-generated-kubelet"]));
-        assert_eq!(overridden.pools, [("worker".to_owned(), 3)].into());
+        assert_eq!(overridden.pools, one_by_one(&[("worker", 3)]));
         assert!(
             overridden.notes[0].contains("a KubeletConfig of its own (rendered as 99-fast-generated-kubelet)"),
             "{overridden:?}"

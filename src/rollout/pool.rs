@@ -7,6 +7,11 @@ use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
 use super::kubelet;
+use crate::limits::cut_text;
+use crate::plan::item::PoolEffect;
+
+/// The longest maxUnavailable that a plan remembers, as in the CRD.
+const WRITTEN: usize = 32;
 
 /// What is kept of a pool.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -16,6 +21,8 @@ pub(super) struct Pool {
     selector: Option<Selector>,
     machines_selector: Option<Selector>,
     pub(super) paused: bool,
+    /// How many machines may be away at a time, as it is written; null if it is not.
+    max_unavailable: Value,
     pub(super) generation: i64,
     pub(super) observed_generation: i64,
     /// The rendered configuration that the machines should have, and the objects it was made of.
@@ -45,6 +52,7 @@ impl Pool {
             selector: selector(object, "/spec/machineConfigSelector"),
             machines_selector: selector(object, "/spec/nodeSelector"),
             paused: object.pointer("/spec/paused").and_then(Value::as_bool).unwrap_or_default(),
+            max_unavailable: object.pointer("/spec/maxUnavailable").cloned().unwrap_or_default(),
             generation: number("/metadata/generation"),
             observed_generation: number("/status/observedGeneration"),
             wanted: text("/spec/configuration/name"),
@@ -76,16 +84,71 @@ impl Pool {
         self.machines_selector.as_ref().is_some_and(|selector| selector.matches(&labels(machine)))
     }
 
+    /// What keeps the pool from rolling out.
+    pub(super) fn obstacles(&self) -> Vec<String> {
+        let name = &self.name;
+        let mut notes = Vec::new();
+        if self.paused {
+            notes.push(format!("MachineConfigPool {name} is paused: nothing happens on it until it is unpaused."));
+        }
+        if self.at_once() == 0 {
+            notes.push(format!(
+                "The maxUnavailable of MachineConfigPool {name}, {}, is not valid: none of its machines is updated until it is \
+                 corrected.",
+                self.max_unavailable
+            ));
+        }
+        if let Some(message) = self.holds("Degraded") {
+            notes.push(format!("MachineConfigPool {name} is degraded already: {message}."));
+        }
+        notes
+    }
+
     /// The message of the condition, if it is True.
     pub(super) fn holds(&self, condition: &str) -> Option<&str> {
         self.conditions.get(condition).filter(|(holds, _)| *holds).map(|(_, message)| message.as_str())
     }
 
+    /// What another configuration does to its machines.
+    pub(super) fn effect(&self) -> PoolEffect {
+        let written = match &self.max_unavailable {
+            Value::Null => None,
+            Value::String(text) => Some(cut_text(text, WRITTEN)),
+            other => Some(cut_text(&other.to_string(), WRITTEN)),
+        };
+        PoolEffect { machines: self.machines, at_once: self.at_once(), max_unavailable: written }
+    }
+
+    /// How many machines are updated at a time; none if what is written means nothing.
+    ///
+    /// The rule is that of openshift/machine-config-operator, pkg/controller/node/node_controller.go: `maxUnavailable` and
+    /// `getAllCandidateMachines`, alike in release-4.14 to release-5.0: a number, or a percentage that is rounded down; 1 for
+    /// nothing and for 0. For a text that is no percentage the controller returns an error before it looks for machines, and
+    /// below 0 it finds none. The control plane is no exception: of pool master only the machine that the operator runs on is
+    /// put off for one round (`filterControlPlaneCandidateNodes`). From release-4.23 on a pool called arbiter, which has one
+    /// machine, is held at 1 whatever it says.
+    fn at_once(&self) -> u32 {
+        let wanted = match &self.max_unavailable {
+            Value::Null => Some(1),
+            Value::Number(number) => number.as_i64(),
+            Value::String(text) => {
+                let percent = text.strip_suffix('%').and_then(|number| number.parse::<i64>().ok());
+                percent.map(|percent| percent.saturating_mul(self.machines.into()).div_euclid(100))
+            }
+            Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        };
+        match wanted {
+            None | Some(..0) => 0,
+            Some(wanted) => u32::try_from(wanted).unwrap_or(u32::MAX).max(1),
+        }
+    }
+
     /// What a plan depends on.
     pub(super) fn resting(&self) -> String {
-        let Self { name, labels, paused, wanted, sources, machines, .. } = self;
+        let Self { name, labels, paused, max_unavailable, wanted, sources, machines, .. } = self;
         let kubelets: Vec<_> = sources.iter().filter(|source| kubelet::is_generated(source)).collect();
-        format!("{name} {labels:?} {paused} {wanted} {kubelets:?} {machines} {}", self.holds("Degraded").is_some())
+        let degraded = self.holds("Degraded").is_some();
+        format!("{name} {labels:?} {paused} {max_unavailable} {wanted} {kubelets:?} {machines} {degraded}")
     }
 
     /// What progress depends on.

@@ -3,7 +3,7 @@
 //! The rule for "done" is that of facts/machine-config-pools.md section 9, read off the real controllers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use profile_sdk::Kind;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ struct State {
     /// What a rendered configuration consists of.
     rendered: BTreeMap<String, Parts>,
     /// What its sources brought when they were read after it, by its name and theirs.
-    sources: BTreeMap<(String, String), Parts>,
+    sources: BTreeMap<(String, String), Arc<Parts>>,
     /// The MachineConfigs that were made of KubeletConfigs.
     generated: BTreeMap<Made, Value>,
     /// Of which KubeletConfig that is there was made what pools list, by the rendered configuration that lists it and its name.
@@ -189,7 +189,8 @@ impl Rollouts for MachineConfigPools {
         }
         let pools = state.pools.values().filter(|pool| pool.sources.contains(name));
         let keys: Vec<_> = pools.map(|pool| (pool.wanted.clone(), name.to_owned())).collect();
-        state.sources.extend(keys.into_iter().map(|key| (key, Parts::of(read))));
+        let parts = Arc::new(Parts::of(read));
+        state.sources.extend(keys.into_iter().map(|key| (key, Arc::clone(&parts))));
     }
 
     fn questions(&self, object: &Value) -> Vec<Question> {
@@ -255,7 +256,7 @@ impl State {
                 let own = Parts::of(object);
                 let others = pool.sources.iter().filter(|source| source.as_str() != name);
                 let others = others.filter_map(|source| self.sources.get(&(pool.wanted.clone(), source.clone())));
-                self.rendered.get(&pool.wanted) == Some(&Parts::sum(others.chain([&own])))
+                self.rendered.get(&pool.wanted) == Some(&Parts::sum(others.map(Arc::as_ref).chain([&own])))
             }
         }
     }

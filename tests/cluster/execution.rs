@@ -153,6 +153,27 @@ async fn a_pool_that_comes_between_review_and_approval_asks_for_another_review()
     fixture.finish().await;
 }
 
+/// Fault T13: how many machines reboot at a time is read off the pool, also while a plan waits for its review.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t13_a_plan_that_waits_says_how_many_machines_reboot_at_once_as_the_pool_has_it_now() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun"})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    assert!(plan.items[0].message.contains("3 machines of pool worker, one by one."), "{}", plan.items[0].message);
+    let pool = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": {"name": "worker"}});
+    for (written, says) in [
+        (json!(2), "3 machines of pool worker, at most 2 at a time."),
+        (json!("100%"), "3 machines of pool worker, all at once."),
+        (json!("two"), "The maxUnavailable of MachineConfigPool worker, \"two\", is not valid"),
+        (json!(null), "3 machines of pool worker, one by one."),
+    ] {
+        fixture.edit(&pool, json!({"spec": {"maxUnavailable": written}}), "admin").await;
+        fixture.wait(says, |status| status.items[0].message.contains(says)).await;
+    }
+    fixture.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn taking_something_out_again_is_not_done_before_the_machines_have_lost_it() {
     let fixture = Fixture::start(Setup { speed: 25.0, ..Setup::default() }).await;

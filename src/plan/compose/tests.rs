@@ -4,6 +4,7 @@ use profile_sdk::ObjectRef;
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::plan::item::one_by_one;
 
 const US: &str = "virt-advisor-operator/p";
 
@@ -57,18 +58,13 @@ impl World {
 
     fn item(&self) -> PlanItem {
         let Body::Ensure(desired) = &self.draft.body else { panic!("a draft of an object") };
+        let objects: Vec<_> = self.live.iter().chain([&self.result]).map(fields::Lookup::of).collect();
+        let conflict = |(field, manager): &(String, String)| (fields::from_cause(field, &objects), manager.clone());
         let preview = Preview::Known {
             adjusted: desired.clone().into(),
             live: self.live.clone(),
             result: self.result.clone(),
-            conflicts: self
-                .conflicts
-                .iter()
-                .map(|(field, manager)| {
-                    let objects: Vec<_> = self.live.iter().chain([&self.result]).collect();
-                    (fields::from_cause(field, &objects), manager.clone())
-                })
-                .collect(),
+            conflicts: self.conflicts.iter().map(conflict).collect(),
         };
         compose(&self.draft, None, US, preview, self.effect.clone(), None)
     }
@@ -146,8 +142,8 @@ fn p3_the_digest_follows_effective_bytes_and_nothing_else() {
         ("what admission adds", &|world| world.result["metadata"]["labels"] = json!({"added": "by policy"})),
         ("a field that is taken over", &|world| world.conflicts = vec![(".spec.a".into(), "them".into())]),
         ("from somebody else", &|world| world.conflicts = vec![(".spec.a".into(), "others".into())]),
-        ("a pool that reboots", &|world| world.effect.pools = [("worker".to_owned(), 3)].into()),
-        ("another pool", &|world| world.effect.pools = [("infra".to_owned(), 3)].into()),
+        ("a pool that reboots", &|world| world.effect.pools = one_by_one(&[("worker", 3)])),
+        ("another pool", &|world| world.effect.pools = one_by_one(&[("infra", 3)])),
         ("that it is new", &|world| world.live = None),
         ("that it is done", &|world| world.live = Some(world.result.clone())),
     ] {
@@ -155,7 +151,7 @@ fn p3_the_digest_follows_effective_bytes_and_nothing_else() {
         assert!(!others.contains(&hash), "{what}");
         others.push(hash);
     }
-    let machines = |count| with(&|world| world.effect.pools = [("worker".to_owned(), count)].into());
+    let machines = |count| with(&|world| world.effect.pools = one_by_one(&[("worker", count)]));
     assert_eq!(machines(3), machines(4), "not how many machines a pool has");
 }
 
@@ -386,9 +382,9 @@ fn impact_follows_what_changes() {
     world.result = ours(json!({"a": 2, "theirs": 1}), &["a"]);
     world.result["metadata"]["labels"] = json!({"x": "y"});
     assert_eq!(world.item().severity, Severity::Low, "nobody acts on a label");
-    world.effect.pools = [("worker".to_owned(), 2)].into();
+    world.effect.pools = one_by_one(&[("worker", 2)]);
     assert_eq!(world.item().severity, Severity::High, "machines reboot");
-    world.effect.pools = [("empty".to_owned(), 0)].into();
+    world.effect.pools = one_by_one(&[("empty", 0)]);
     world.draft.impact = Impact::Low;
     assert_eq!(world.item().severity, Severity::Low);
 }
@@ -450,4 +446,30 @@ fn the_words_of_a_refusal_are_not_reviewed() {
     let item = |remedy: &str| compose(&draft, None, US, Preview::refused(remedy), Effect::default(), None);
     assert_eq!(item("one").hash, item("two").hash);
     assert_eq!((item("one").operation, item("one").message.as_str()), (Operation::Blocked, "one"));
+}
+
+/// Fault T8: each of the thousands of entries of a list is found without a look at all the others.
+#[test]
+fn t8_thousands_of_list_entries_of_ours_are_planned() {
+    const ENTRIES: usize = 3_000;
+    let list = |size: usize| -> Value {
+        (0..ENTRIES).map(|n| json!({"name": format!("entry-{n}"), "size": size, "mode": "a", "zone": n % 3})).collect()
+    };
+    let fields: Map<_, _> = (0..ENTRIES)
+        .map(|n| (format!("k:{{\"name\":\"entry-{n}\"}}"), json!({".": {}, "f:name": {}, "f:size": {}, "f:mode": {}})))
+        .collect();
+    let with = |manager: &str, size: usize| {
+        let mut entry = entry(manager, "Apply", &[]);
+        entry["fieldsV1"] = json!({"f:spec": {"f:list": fields.clone()}});
+        served(json!({"list": list(size)}), "1", &[entry])
+    };
+    let mut world = World::new();
+    world.draft = draft(json!({"list": list(1)}));
+    world.live = Some(with("them", 2));
+    world.result = with(US, 1);
+    world.conflicts =
+        (0..ENTRIES).map(|n| (format!(".spec.list[name=\"entry-{n}\"].size"), "them".to_owned())).collect();
+    let item = world.item();
+    assert_eq!((item.conflicts.len(), item.owned.len()), (ENTRIES, 3 * ENTRIES));
+    assert_eq!(item.conflicts[7].live, Some(json!(2)));
 }

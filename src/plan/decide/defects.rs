@@ -8,7 +8,7 @@ use super::tests::{World, basis, item, writes_of};
 use super::*;
 use crate::api::{FailurePolicy, Input, Operation, TargetRef};
 use crate::plan::Basis;
-use crate::plan::item::Moved;
+use crate::plan::item::{Moved, one_by_one};
 
 fn plan(operations: [Operation; 2]) -> Plan {
     Plan::new(basis(), vec![item("a", 0, operations[0]), item("b", 1, operations[1])])
@@ -438,15 +438,24 @@ fn t3_another_failure_policy_time_limit_or_size_is_another_plan() {
     let short = planned(&|world| world.wanted.wait_timeout = Some(Duration::from_secs(1)));
     let with_machines = |machines: u32| {
         let mut items = plan(CREATE).items;
-        items[0].effect.pools = [("worker".to_owned(), machines)].into();
+        items[0].effect.pools = one_by_one(&[("worker", machines)]);
         Plan::new(basis(), items).digest
     };
+    let with_limit = |written: &str| {
+        let mut items = plan(CREATE).items;
+        items[0].effect.pools = one_by_one(&[("worker", 3)]);
+        items[0].effect.pools.values_mut().for_each(|pool| pool.max_unavailable = Some(written.to_owned()));
+        Plan::new(basis(), items).digest
+    };
+    assert_eq!(with_limit("1"), plain);
     assert_eq!((with_machines(3), with_machines(9)), (plain.clone(), plain.clone()), "a machine more is no other plan");
     assert_eq!(with_machines(150), with_machines(999));
-    let mut all = vec![plain, goes_on, short, with_machines(10), with_machines(150), with_machines(5000)];
+    let sizes = [with_machines(10), with_machines(150), with_machines(5000)];
+    let mut all = vec![plain, goes_on, short, with_limit("100%"), with_limit("2")];
+    all.extend(sizes);
     all.sort();
     all.dedup();
-    assert_eq!(all.len(), 6, "each of them is another plan");
+    assert_eq!(all.len(), 8, "each of them is another plan");
 }
 
 /// Whoever approves also knows how what is under way goes on: an edit of the limit is in force, and no other plan (R29).
@@ -486,7 +495,7 @@ fn t9_an_edit_dated_in_the_future_is_as_old_as_the_look_that_sees_it() {
 fn t14_the_headline_follows_what_is_in_no_digest() {
     let with_machines = |machines: u32| {
         let mut plan = plan(HALF);
-        plan.items[1].effect.pools = [("worker".to_owned(), machines)].into();
+        plan.items[1].effect.pools = one_by_one(&[("worker", machines)]);
         plan
     };
     let mut world = World::new(Action::DryRun);

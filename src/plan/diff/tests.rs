@@ -73,6 +73,27 @@ fn odd_texts_stay_what_they_are() {
     }
 }
 
+/// Fault T8: what is compared line by line is bounded, for the search takes time, and a deep one the stack.
+#[test]
+fn t8_a_diff_of_hundreds_of_thousands_of_lines_ends_and_is_true() {
+    let list = |of: &dyn Fn(u64) -> Value| Value::from_iter((0..400_000).map(of));
+    let mixed = |n: u64, salt: u64| n.wrapping_mul(6_364_136_223_846_793_005).rotate_left(17) ^ n.wrapping_mul(salt);
+    let few = |salt: u64| list(&|n| json!(mixed(n, salt) % 7));
+    let diff = unified("X", Some(&few(3)), Some(&few(5)));
+    assert_eq!(apply(&yaml(&few(3)), &diff), yaml(&few(5)));
+}
+
+#[test]
+fn what_is_not_compared_line_by_line_is_one_change_with_its_context() {
+    let text = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let (before, after) = (text(&["a", "b", "c", "d", "1", "x", "2", "e"]), text(&["a", "b", "c", "d", "3", "x", "e"]));
+    assert_eq!(
+        lines::bounded(["old", "new"], [&before, &after], 3, 4),
+        "--- old\n+++ new\n@@ -2,7 +2,6 @@\n b\n c\n d\n-1\n-x\n-2\n+3\n+x\n e\n"
+    );
+    assert!(lines::bounded(["old", "new"], [&before, &after], 3, 5).contains("-1\n+3\n x\n-2\n"), "few enough");
+}
+
 /// Applies a unified diff as `patch` does, but strictly: every count, number and context line must be right.
 fn apply(before: &str, diff: &str) -> String {
     let old: Vec<&str> = before.split_inclusive('\n').collect();
@@ -185,6 +206,14 @@ proptest! {
     }
 
     #[test]
+    fn t8_a_diff_that_compares_no_lines_is_as_true((from, to) in states()) {
+        let (from, to) = (yaml(&from), yaml(&to));
+        prop_assert_eq!(apply(&from, &lines::bounded(["X", "X"], [&from, &to], 3, 0)), to.clone());
+        prop_assert_eq!(apply("", &lines::bounded(["X", "X"], ["", &to], 3, 0)), to);
+        prop_assert_eq!(apply(&from, &lines::bounded(["X", "X"], [&from, ""], 3, 0)), "");
+    }
+
+    #[test]
     fn s2_no_change_of_data_is_hidden_by_what_is_made_readable((from, to) in states()) {
         let [shown_from, shown_to] = readable([from.clone(), to.clone()]);
         prop_assert_eq!(from == to, unified("X", Some(&shown_from), Some(&shown_to)).is_empty());
@@ -204,7 +233,8 @@ proptest! {
             unwanted: vec!["/c".into()],
             ..profile_sdk::Draft::new("x", profile_sdk::Body::Ensure(object.clone()), "is odd")
         };
-        let path = |field| crate::plan::fields::from_cause(field, &[&object, &other]);
+        let lookups = [&object, &other].map(crate::plan::fields::Lookup::of);
+        let path = |field| crate::plan::fields::from_cause(field, &lookups);
         let conflicts = vec![(path(".a["), String::new()), (path(".spec.x[name=\"y\"].z"), "m".to_owned())];
         let preview = crate::plan::item::Preview::Known { adjusted: object.clone().into(), live: Some(other.clone()), result: object, conflicts };
         let item = crate::plan::compose::compose(&draft, None, "us", preview, crate::plan::item::Effect::default(), None);

@@ -9,7 +9,7 @@ use crate::api::{Input, TargetRef};
 use crate::plan::compose::compose;
 use crate::plan::diff::tests::objects;
 use crate::plan::fields;
-use crate::plan::item::{Effect, PlanItem, Preview};
+use crate::plan::item::{Effect, PlanItem, PoolEffect, Preview};
 use crate::plan::{Basis, Plan};
 
 /// Approvals of older versions name such digests.
@@ -97,10 +97,11 @@ fn item(vector: &Value) -> PlanItem {
     let desired = vector["desired"].clone();
     let live = vector.get("live").cloned();
     let conflicts = vector["conflicts"].as_array().into_iter().flatten();
-    let path =
-        |pair: &Value| fields::from_cause(&text(&pair[0]), &[&vector["result"], live.as_ref().unwrap_or(&Value::Null)]);
+    let objects = [&vector["result"], live.as_ref().unwrap_or(&Value::Null)].map(fields::Lookup::of);
+    let path = |pair: &Value| fields::from_cause(&text(&pair[0]), &objects);
     let conflicts = conflicts.map(|pair| (path(pair), text(&pair[1]))).collect();
-    let pools = vector["pools"].as_array().into_iter().flatten().map(|pool| (text(pool), 3)).collect();
+    let three = PoolEffect { machines: 3, at_once: 1, ..PoolEffect::default() };
+    let pools = vector["pools"].as_array().into_iter().flatten().map(|pool| (text(pool), three.clone())).collect();
     let preview = match vector.get("after") {
         Some(after) => Preview::Deferred { desired, after: text(after) },
         None => Preview::Known { adjusted: desired.into(), live, result: vector["result"].clone(), conflicts },

@@ -144,7 +144,7 @@ fn draft() -> Draft {
 /// Applying `result` over `live`, whose document somebody else owns.
 fn taken_over(live: &Value, result: &Value, remembered: Option<&crate::api::Item>) -> PlanItem {
     let desired = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}, "data": result["data"]});
-    let path = fields::from_cause(".data.config.yaml", &[live, result]);
+    let path = fields::from_cause(".data.config.yaml", &[fields::Lookup::of(live), fields::Lookup::of(result)]);
     let preview = Preview::Known {
         adjusted: desired.into(),
         live: Some(live.clone()),

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::plan::item::{PoolEffect, one_by_one};
 
 fn machine_config(name: &str, role: &str, spec: Value) -> Value {
     json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
@@ -72,7 +73,7 @@ fn m6_a_kernel_argument_that_another_machine_config_provides_is_said_with_its_na
     let ours = machine_config("99-worker-psi-karg", "worker", kargs(&["psi=1"]));
     let (effect, read) = world.effect(None, Some(&ours));
     let effect = effect.unwrap();
-    assert_eq!(effect.pools, [("worker".to_owned(), 3)].into(), "it would be there twice, which is another content");
+    assert_eq!(effect.pools, one_by_one(&[("worker", 3)]), "it would be there twice, which is another content");
     assert_eq!(
         effect.notes,
         [
@@ -115,7 +116,7 @@ fn m8_every_pool_that_renders_it_is_named_with_its_machines() {
         .with_pool("master", json!({"matchLabels": {ROLE: "master"}}), 3, false);
     let ours = machine_config("99-worker-psi-karg", "worker", kargs(&["psi=1"]));
     let effect = world.effect(None, Some(&ours)).0.unwrap();
-    assert_eq!(effect.pools, [("infra".to_owned(), 2), ("worker".to_owned(), 3)].into());
+    assert_eq!(effect.pools, one_by_one(&[("infra", 2), ("worker", 3)]));
     assert!(effect.notes[0].contains("infra is paused"), "{:?}", effect.notes);
 }
 
@@ -164,7 +165,7 @@ fn a_pool_that_loses_the_object_reboots_like_the_one_that_gets_it() {
     let (before, after) =
         (machine_config("99-psi", "worker", kargs(&["psi=1"])), machine_config("99-psi", "infra", kargs(&["psi=1"])));
     let effect = world.effect(Some(&before), Some(&after)).0.unwrap();
-    assert_eq!(effect.pools, [("infra".to_owned(), 2), ("worker".to_owned(), 3)].into());
+    assert_eq!(effect.pools, one_by_one(&[("infra", 2), ("worker", 3)]));
 
     // What is left after others' labels stay selects nobody: the pool that had it is told all the same.
     let mut left = machine_config("99-psi", "worker", json!({}));
@@ -174,7 +175,7 @@ fn a_pool_that_loses_the_object_reboots_like_the_one_that_gets_it() {
     let Outlook::Unread(names) = outlook(&world.pools, &studies, planned) else { panic!("unread") };
     names.iter().for_each(|name| studies.learn(&world.pools, planned, name, world.objects.get(name)));
     let Outlook::Known(Ok(effect)) = outlook(&world.pools, &studies, planned) else { panic!("known") };
-    assert_eq!(effect.pools, [("worker".to_owned(), 3)].into());
+    assert_eq!(effect.pools, one_by_one(&[("worker", 3)]));
 }
 
 /// What is gone proves nothing, and stops nothing.
@@ -208,4 +209,124 @@ fn what_no_pool_could_render_is_no_plan() {
     }
     rest["metadata"]["labels"] = json!({});
     assert!(!matches!(outlook_of(&rest, true), Outlook::Known(Err(_))), "no pool selects it");
+}
+
+/// `count` files of one content.
+fn many_files(count: usize, content: &str) -> Value {
+    let paths: Vec<_> = (0..count).map(|n| format!("/etc/file-{n:04}")).collect();
+    files(&paths.iter().map(|path| (path.as_str(), content)).collect::<Vec<_>>())
+}
+
+/// Six pools, each with a rendered configuration of its own, of so many files that a source brings.
+fn six_pools(count: usize) -> World {
+    let theirs = many_files(count, "data:,theirs");
+    let mut world = World::new(Value::Null, &[machine_config("10-worker", "worker", theirs.clone())]);
+    for n in 0..6 {
+        let (name, rendered) = (format!("pool-{n}"), format!("rendered-{n}"));
+        let sources = json!([{"name": "10-infra"}, {"name": "10-worker"}]);
+        let pool = json!({
+            "metadata": {"name": name},
+            "spec": {"machineConfigSelector": {"matchLabels": {ROLE: "worker"}},
+                "configuration": {"name": rendered, "source": sources}},
+            "status": {"machineCount": 3},
+        });
+        world.pools.insert(name, Pool::read(&pool));
+        world.objects.insert(rendered, json!({"spec": theirs}));
+    }
+    world.pools.remove("worker");
+    world
+}
+
+/// Fault T8: each file is compared with its like alone.
+#[test]
+fn t8_thousands_of_files_on_many_pools_are_told_in_a_sentence_for_each_pool() {
+    let ours = machine_config("99-worker", "worker", many_files(9_000, "data:,ours"));
+    let effect = six_pools(9_000).effect(None, Some(&ours)).0.unwrap();
+    assert_eq!((effect.machines(), effect.notes.len()), (18, 6), "{:?}", effect.notes);
+    let told = &effect.notes[0];
+    let start =
+        "On pool pool-0 it replaces 9000 files of other MachineConfigs: /etc/file-0000 (of 10-worker); /etc/file-0001";
+    assert!(told.starts_with(start), "{told}");
+    assert!(told.ends_with("; /etc/file-0009 (of 10-worker); and 8990 more."), "{told}");
+}
+
+#[test]
+fn t8_files_that_stay_as_they_are_are_told_in_a_sentence_too() {
+    let ours = machine_config("99-worker", "worker", many_files(12, "data:,ours"));
+    let mut world = six_pools(12);
+    let infra = machine_config("10-infra", "infra", many_files(12, "data:,theirs"));
+    world.objects.insert("10-infra".to_owned(), infra);
+    let effect = world.effect(None, Some(&ours)).0.unwrap();
+    assert_eq!((effect.machines(), effect.notes.len()), (0, 12), "{:?}", effect.notes);
+    let told = &effect.notes[0];
+    let start = "On pool pool-0 12 files are overridden and stay as they are: /etc/file-0000 (by 10-infra); ";
+    assert!(told.starts_with(start) && told.ends_with("; and 2 more."), "{told}");
+    assert_eq!(effect.notes[1], "The machines of pool pool-0 have all of it already: none reboots.");
+
+    let infra = machine_config("10-infra", "infra", many_files(9, "data:,theirs"));
+    world.objects.insert("10-infra".to_owned(), infra);
+    let notes = world.effect(None, Some(&ours)).0.unwrap().notes;
+    assert_eq!(
+        notes[1],
+        "On pool pool-0 it replaces 3 files of other MachineConfigs: /etc/file-0009 (of 10-worker); /etc/file-0010 (of \
+         10-worker); /etc/file-0011 (of 10-worker)."
+    );
+}
+
+/// Fault T8: pairs of rival arguments are as many as their product.
+#[test]
+fn t8_of_thousands_of_kernel_arguments_of_one_name_some_are_told() {
+    let arguments = |of: &str| (0..5_000).map(|n| format!("console=tty{of}{n}")).collect::<Vec<_>>();
+    let spec = |of: &str| json!({"kernelArguments": arguments(of)});
+    let world = World::new(spec("S"), &[machine_config("50-worker", "worker", spec("S"))]);
+    let ours = machine_config("99-worker", "worker", spec("U"));
+    let notes = world.effect(None, Some(&ours)).0.unwrap().notes;
+    assert_eq!(notes.len(), 11, "{notes:?}");
+    assert_eq!(notes[10], "There are 24999990 more such pairs of kernel arguments on pool worker.");
+}
+
+/// The values as openshift/machine-config-operator takes them, in release-4.14 to release-5.0.
+#[test]
+fn t13_as_many_machines_reboot_at_once_as_the_pool_allows() {
+    for (written, machines, at_once) in [
+        (json!(null), 3, 1),
+        (json!(0), 3, 1),
+        (json!(1), 3, 1),
+        (json!(2), 3, 2),
+        (json!(3), 3, 3),
+        (json!(7), 3, 7),
+        (json!(-1), 3, 0),
+        (json!("0%"), 3, 1),
+        (json!("33%"), 3, 1),
+        (json!("67%"), 3, 2),
+        (json!("100%"), 3, 3),
+        (json!("200%"), 3, 6),
+        (json!("10%"), 100, 10),
+        (json!("10%"), 19, 1),
+        (json!("10%"), 0, 1),
+        (json!("-10%"), 3, 0),
+        (json!("2"), 3, 0),
+        (json!("half"), 3, 0),
+        (json!("1.5%"), 3, 0),
+        (json!("99999999999999999999%"), 3, 0),
+        (json!(""), 3, 0),
+    ] {
+        let mut world = World::new(kargs(&[]), &[]);
+        let pool = json!({
+            "metadata": {"name": "worker"},
+            "spec": {"machineConfigSelector": {"matchLabels": {ROLE: "worker"}}, "maxUnavailable": written,
+                "configuration": {"name": "rendered", "source": []}},
+            "status": {"machineCount": machines},
+        });
+        world.pools.insert("worker".to_owned(), Pool::read(&pool));
+        let ours = machine_config("99-psi", "worker", kargs(&["psi=1"]));
+        let Ok(effect) = world.effect(None, Some(&ours)).0 else {
+            assert_eq!(machines, 0, "{written}");
+            continue;
+        };
+        let PoolEffect { machines: all, at_once: together, .. } = effect.pools["worker"];
+        assert_eq!((all, together), (machines, at_once), "{written}");
+        let told = effect.notes.iter().any(|note| note.contains("maxUnavailable of MachineConfigPool worker"));
+        assert_eq!(told, at_once == 0, "{written}: {:?}", effect.notes);
+    }
 }

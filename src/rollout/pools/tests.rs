@@ -189,6 +189,7 @@ fn what_a_plan_depends_on_is_not_what_progress_depends_on() {
     assert_ne!(fingerprint(&progress, true), fingerprint(&finished(), true));
     for change in [
         ("/spec/paused", json!(true)),
+        ("/spec/maxUnavailable", json!("50%")),
         ("/status/machineCount", json!(4)),
         ("/spec/configuration/name", json!(OLD)),
         ("/spec/configuration/source", json!([{"name": "99-worker-generated-kubelet"}])),

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use virt_advisor::api::{Operation, Severity};
+use virt_advisor::plan::item::PoolEffect;
 
 use super::world::{World, draft};
 
@@ -43,7 +44,10 @@ async fn m8_the_pools_that_render_it_and_their_machines_are_in_the_item_and_the_
     let world = World::with_machines().await;
     let item = world.item(&psi()).await;
     assert_eq!((item.operation, item.severity), (Operation::Create, Severity::High));
-    assert_eq!(item.effect.pools, [("worker".to_owned(), 3)].into());
+    assert_eq!(
+        item.effect.pools,
+        [("worker".to_owned(), PoolEffect { machines: 3, at_once: 1, max_unavailable: None })].into()
+    );
     assert!(item.message.contains("Reboots the 3 machines of pool worker, one by one."), "{}", item.message);
     let master = world.item(&machine_config("99-master", "master", json!({"kernelArguments": ["psi=1"]}))).await;
     assert!(master.message.contains("Reboots the only machine of pool master."), "{}", master.message);

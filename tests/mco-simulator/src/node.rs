@@ -99,17 +99,18 @@ pub(crate) fn pools_of<'a>(
     }
 }
 
-/// How many machines of the pool may be away: percentages round down, and at least one may.
+/// How many machines of the pool may be away: percentages round down, and at least one may. None where the value is below
+/// zero or no percentage: the controller returns an error then, and tells no machine.
 pub(crate) fn max_unavailable(pool: &MachineConfigPool, machines: usize) -> usize {
     let wanted = match &pool.spec.max_unavailable {
-        None => 1,
-        Some(IntOrString::Int(number)) => usize::try_from(*number).unwrap_or(0),
+        None => Some(1),
+        Some(IntOrString::Int(number)) => usize::try_from(*number).ok(),
         Some(IntOrString::String(text)) => {
-            let percent: usize = text.strip_suffix('%').and_then(|number| number.parse().ok()).unwrap_or(0);
-            machines * percent / 100
+            let percent = text.strip_suffix('%').and_then(|number| number.parse::<usize>().ok());
+            percent.map(|percent| machines * percent / 100)
         }
     };
-    wanted.max(1)
+    wanted.map_or(0, |wanted| wanted.max(1))
 }
 
 /// The machines to be told the pool's configuration now.

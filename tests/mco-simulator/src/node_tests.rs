@@ -70,6 +70,8 @@ fn max_unavailable_is_a_number_or_a_percentage_and_at_least_one() {
         (json!("50%"), 5, 2),
         (json!("10%"), 5, 1),
         (json!("100%"), 3, 3),
+        (json!(-1), 3, 0),
+        (json!("two"), 3, 0),
     ] {
         let mut pool = pool("worker", "worker", "new");
         pool.spec.max_unavailable = serde_json::from_value(value.clone()).expect("values of the test parse");
