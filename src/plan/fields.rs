@@ -10,10 +10,12 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 pub use self::cause::from_cause;
+pub use self::copies::Copies;
 pub use self::lookup::Lookup;
 use super::pointer;
 
 mod cause;
+mod copies;
 mod lookup;
 
 /// The path of a field, stable when lists are reordered.
@@ -31,34 +33,6 @@ impl FieldPath {
     #[must_use]
     pub fn resolve<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(object, |value, segment| Some(step(value, segment)?.1))
-    }
-
-    /// Puts the field into `to` as `from` has it, in the maps that it is in there, and of lists in an entry with the same keys.
-    pub fn copy(&self, from: &Value, to: &mut Value) {
-        let Some(there) = self.resolve(from) else { return };
-        let mut place = to;
-        for segment in &self.0 {
-            if let Some(name) = segment.strip_prefix("f:") {
-                if !place.is_object() {
-                    *place = Value::Object(Map::new());
-                }
-                place = &mut place[name];
-                continue;
-            }
-            let index = step(place, segment).map(|(index, _)| index);
-            let Some(identity) = segment.get(2..).and_then(|text| serde_json::from_str(text).ok()) else { return };
-            if !place.is_array() {
-                *place = Value::Array(Vec::new());
-            }
-            let Value::Array(list) = place else { return };
-            let index = index.unwrap_or_else(|| {
-                list.push(identity);
-                list.len() - 1
-            });
-            let Some(entry) = list.get_mut(index) else { return };
-            place = entry;
-        }
-        *place = there.clone();
     }
 
     /// The path as an RFC 6901 pointer into `object`. Entries of lists that are not there keep their own notation.

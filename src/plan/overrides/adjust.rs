@@ -1,10 +1,10 @@
 //! One object as an administrator wants it: what the profile wants of it, patched, without the fields that are left to others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::fields::{self, FieldPath};
+use super::super::fields::{self, Copies, FieldPath, Lookup};
 use super::super::pointer;
 use super::{IGNORE, MODE, PATCH, annotation, is_unmanaged};
 use crate::api::{Override, TargetRef};
@@ -178,8 +178,13 @@ impl Overrides {
             return Err(format!("a patch makes {after} of it: what names an object can't be overridden"));
         }
         let ours = live.map(|live| Ours::of(live, manager));
-        for (index, Ignored { by, pointer }) in self.ignored.iter().enumerate() {
+        let named: BTreeSet<_> = self.ignored.iter().map(|ignored| ignored.pointer.as_str()).collect();
+        // What is part of another one that is left alone is left with that.
+        let is_whole = |pointer: &&&str| !pointer.match_indices('/').any(|(end, _)| named.contains(&pointer[..end]));
+        for pointer in named.iter().filter(is_whole) {
             leave(&mut adjusted.desired, pointer, live, ours.as_ref())?;
+        }
+        for (index, Ignored { by, pointer }) in self.ignored.iter().enumerate() {
             adjusted.ignored.push(FieldPath::of_pointer(pointer));
             if index < NAMED {
                 adjusted.notes.push(format!("{by} leaves {pointer} alone"));
@@ -249,27 +254,30 @@ impl Room {
 }
 
 /// The fields that are ours alone, by where they are: read once for all pointers.
-struct Ours(BTreeMap<String, Vec<FieldPath>>);
+struct Ours<'a> {
+    places: BTreeMap<String, Vec<FieldPath>>,
+    live: Lookup<'a>,
+}
 
-impl Ours {
-    fn of(live: &Value, manager: &str) -> Self {
+impl<'a> Ours<'a> {
+    fn of(live: &'a Value, manager: &str) -> Self {
         let mut places: BTreeMap<String, Vec<FieldPath>> = BTreeMap::new();
         for owned in fields::owned_alone_by(live, manager) {
             places.entry(owned.within_maps()).or_default().push(owned);
         }
-        Self(places)
+        Self { places, live: Lookup::of(live) }
     }
 
     /// Those at `field` and below it.
     fn within(&self, field: &str) -> impl Iterator<Item = &FieldPath> {
         let below = format!("{field}/");
-        let parts = self.0.range(below.clone()..).take_while(move |(place, _)| place.starts_with(&below));
-        self.0.get(field).into_iter().chain(parts.map(|(_, owned)| owned)).flatten()
+        let parts = self.places.range(below.clone()..).take_while(move |(place, _)| place.starts_with(&below));
+        self.places.get(field).into_iter().chain(parts.map(|(_, owned)| owned)).flatten()
     }
 
     /// Whether something that `field` is a part of is ours as a whole.
     fn around(&self, field: &str) -> bool {
-        field.match_indices('/').any(|(end, _)| self.0.contains_key(&field[..end]))
+        field.match_indices('/').any(|(end, _)| self.places.contains_key(&field[..end]))
     }
 }
 
@@ -337,7 +345,7 @@ fn check_operation(operation: &json_patch::PatchOperation) -> Result<(), String>
 
 /// Takes the field out of what is wanted. What the object has of it by us alone stays wanted as it is there: an apply without
 /// it would delete it. Whoever changes it has it from then on. What others have of it is theirs alone.
-fn leave(desired: &mut Value, field: &str, live: Option<&Value>, ours: Option<&Ours>) -> Result<(), String> {
+fn leave(desired: &mut Value, field: &str, live: Option<&Value>, ours: Option<&Ours<'_>>) -> Result<(), String> {
     if through_list(desired, field) || live.is_some_and(|live| through_list(live, field)) {
         return Err(format!(
             "{field} leads into a list, whose entries have no fixed places: leave the whole list alone"
@@ -345,7 +353,8 @@ fn leave(desired: &mut Value, field: &str, live: Option<&Value>, ours: Option<&O
     }
     pointer::take(desired, field);
     let (Some(live), Some(ours)) = (live, ours) else { return Ok(()) };
-    ours.within(field).for_each(|owned| owned.copy(live, desired));
+    let mut copies = Copies::of(&ours.live);
+    ours.within(field).for_each(|owned| copies.put(owned, desired));
     if let Some(there) = live.pointer(field).filter(|_| ours.around(field)) {
         pointer::put(desired, field, there.clone());
     }

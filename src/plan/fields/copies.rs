@@ -1,0 +1,79 @@
+//! Many fields of one object, put into another one.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{FieldPath, Lookup};
+
+/// Puts fields into an object as another one has them. Entries of lists are found once, and not for every path that leads into them.
+#[derive(Debug)]
+pub struct Copies<'a> {
+    from: &'a Lookup<'a>,
+    /// Where the entries of lists have been put, by their paths.
+    entries: BTreeMap<Vec<String>, usize>,
+}
+
+impl<'a> Copies<'a> {
+    /// Of the fields of the object that `from` looks up.
+    #[must_use]
+    pub fn of(from: &'a Lookup<'a>) -> Self {
+        Self { from, entries: BTreeMap::new() }
+    }
+
+    /// Puts the field into `to`, in the maps that it is in there, and of lists in an entry with the same keys: a new one, unless this has
+    /// put one there.
+    pub fn put(&mut self, path: &FieldPath, to: &mut Value) {
+        let Some(there) = self.from.resolve(path) else { return };
+        let mut place = to;
+        for (depth, segment) in path.0.iter().enumerate() {
+            if let Some(name) = segment.strip_prefix("f:") {
+                if !place.is_object() {
+                    *place = Value::Object(Map::new());
+                }
+                place = &mut place[name];
+                continue;
+            }
+            let Some(identity) = segment.get(2..).and_then(|text| serde_json::from_str(text).ok()) else { return };
+            if !place.is_array() {
+                *place = Value::Array(Vec::new());
+            }
+            let Value::Array(list) = place else { return };
+            let known = path.0.get(..=depth).unwrap_or_default();
+            let index = *self.entries.entry(known.to_vec()).or_insert_with(|| {
+                list.push(identity);
+                list.len() - 1
+            });
+            let Some(entry) = list.get_mut(index) else { return };
+            place = entry;
+        }
+        *place = there.clone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_come_with_the_maps_and_entries_that_they_are_in() {
+        let from = json!({"spec": {"list": [{"name": "a", "n": 1, "m": 2}, {"name": "b", "n": 3}], "set": ["x", "y"], "map": {"k": 1}}});
+        let from = Lookup::of(&from);
+        let mut copies = Copies::of(&from);
+        let mut to = json!({"spec": {"map": {"other": 0}}});
+        for path in [
+            "/f:spec/f:list/k:{\"name\":\"b\"}/f:n",
+            "/f:spec/f:list/k:{\"name\":\"a\"}/f:n",
+            "/f:spec/f:list/k:{\"name\":\"a\"}/f:m",
+            "/f:spec/f:set/v:\"y\"",
+            "/f:spec/f:map/f:k",
+            "/f:spec/f:gone",
+        ] {
+            copies.put(&FieldPath::parse(path), &mut to);
+        }
+        let wanted = json!({"spec": {"list": [{"name": "b", "n": 3}, {"name": "a", "n": 1, "m": 2}], "set": ["y"], "map": {"other": 0, "k": 1}}});
+        assert_eq!(to, wanted);
+    }
+}
