@@ -8,6 +8,7 @@ mod gather;
 mod health;
 mod listened;
 mod memory;
+mod pacing;
 mod progress;
 mod reconcile;
 mod reopening;
