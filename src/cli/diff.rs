@@ -38,7 +38,7 @@ pub(super) fn run(flags: DiffFlags, print: impl FnOnce(&str) -> Result<(), Strin
     let runtime = runtime.map_err(|error| (FAILED, format!("the program can't start: {error}")))?;
     let outcome = runtime.block_on(async {
         let client = cluster::connect(flags.kubeconfig).await.map_err(|error| error.to_string())?;
-        plan(&Cluster::new(client), &flags.name).await
+        plan(&Cluster::new(cluster::bounded(client)), &flags.name).await
     });
     let (plan, published) = outcome.map_err(|problem| (FAILED, limits::visible(&problem).into_owned()))?;
     print(&text(&plan, published.as_deref())).map_err(|problem| (FAILED, problem))?;

@@ -53,7 +53,7 @@ pub(super) async fn run(flags: MustGatherFlags) -> Result<String, String> {
     if std::fs::read_dir(&folder).map_err(unusable)?.next().is_some() {
         return Err(format!("{} is not empty: name another folder with --dest-dir", folder.display()));
     }
-    let client = cluster::connect(flags.kubeconfig).await.map_err(|error| error.to_string())?;
+    let client = cluster::bounded(cluster::connect(flags.kubeconfig).await.map_err(|error| error.to_string())?);
     let mut bundle = Bundle { folder: &folder, problems: String::new(), files: 0 };
     collect(&client, &mut bundle).await?;
     let problems = std::mem::take(&mut bundle.problems);

@@ -29,6 +29,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// and not delivered late, when another replica may lead already.
 const UNANSWERED: Duration = Duration::from_secs(20);
 
+/// How long a connection may be silent before the kernel asks whether the other machine is still there. A watch sends nothing, so
+/// nothing else shows that its network has gone.
+const IDLE: Duration = Duration::from_secs(30);
+
 /// There is no usable configuration for a connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -102,6 +106,8 @@ pub fn client(mut config: Config) -> Result<Client, ConnectError> {
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     connector.set_tcp_user_timeout(Some(UNANSWERED));
+    connector.set_keepalive(Some(IDLE));
+    connector.set_keepalive_interval(Some(IDLE));
     let connector = config.rustls_https_connector_with_connector(connector).map_err(problem)?;
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())

@@ -56,6 +56,14 @@ pub struct Subject {
     pub name: String,
 }
 
+impl Subject {
+    /// Whether it defines a kind.
+    #[must_use]
+    pub fn is_definition(&self) -> bool {
+        (self.group.as_str(), self.kind.as_str()) == (CRD.0, CRD.2)
+    }
+}
+
 /// What each version of a group serves, as far as it was asked for: (group, version) to kinds. A version that is not
 /// served is empty. All of a group is forgotten when one of its CRDs changes.
 #[derive(Debug, Default)]

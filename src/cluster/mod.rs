@@ -3,6 +3,7 @@
 //! Nothing here decides: objects go in and out as JSON, refusals come back as what they mean for a plan.
 
 mod access;
+mod bounds;
 mod client;
 mod config;
 mod error;
@@ -11,6 +12,7 @@ mod kinds;
 mod preview;
 mod write;
 
+pub use bounds::{Unended, bounded};
 pub use client::{ConnectError, client, connect};
 pub use config::StoredStatus;
 pub use error::{Cause, ClusterError, Refusal};

@@ -18,7 +18,7 @@ use super::followed::{read_targets, reads, scopes, served_kinds};
 use super::memory::{Circumstances, Drafted, Memory, Previewed, Slow};
 use super::progress::{change, explained, only_rollouts, standing};
 use super::triggers::Causes;
-use super::watches::{NotListed, crd_subject};
+use super::watches::NotListed;
 use crate::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
 use crate::clock::now;
 use crate::cluster::{ClusterError, Served, Subject};
@@ -128,7 +128,7 @@ pub(super) async fn world(
         wanted,
         status,
         // Another definition of a kind may mean another plan of everything.
-        all: causes.objects || memory.drafted.is_none() || causes.changed.iter().any(is_definition),
+        all: causes.objects || memory.drafted.is_none() || causes.changed.iter().any(Subject::is_definition),
         changed: &causes.changed,
         due: memory.is_due() && !memory.deferred,
         now: now(),
@@ -452,11 +452,6 @@ fn executing(status: &VirtPlatformConfigStatus) -> bool {
 fn is_of(subject: &Subject, target: &TargetRef) -> bool {
     (subject.group.as_str(), &subject.kind, &subject.namespace, &subject.name)
         == (target.group(), &target.kind, &target.namespace, &target.name)
-}
-
-/// Whether `subject` is a CRD.
-fn is_definition(subject: &Subject) -> bool {
-    subject.group == crd_subject("").group && subject.kind == crd_subject("").kind
 }
 
 /// The object that a draft wants.

@@ -2,11 +2,14 @@
 //! Read by whoever displays it; trouble is logged.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use http::{Request, Response, StatusCode};
+use http_body_util::Either;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ApiResource;
@@ -15,10 +18,14 @@ use kube::core::DeserializeGuard;
 use kube::runtime::reflector::Store;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource, ResourceExt};
+use tokio::time::Instant;
 use tower::BoxError;
 
+use super::listened::{Listened, Sign};
+use super::reopening::{LASTING, Reopening};
 use crate::api::VirtPlatformConfig;
 use crate::clock;
+use crate::cluster::Unended;
 
 /// Failures in a row that are worth a warning: one or two are a server that restarts.
 const WORTH_A_WARNING: u64 = 3;
@@ -33,7 +40,7 @@ pub enum WatchState {
     Opening,
     /// The server has answered the last request to watch.
     Open,
-    /// The last request failed, or what it answered broke off; it is tried again with growing pauses.
+    /// The last request failed, or what it answered broke off or ended at once; it is tried again with growing pauses.
     Failing,
 }
 
@@ -52,7 +59,7 @@ pub struct WatchHealth {
     pub since: Timestamp,
     /// How often it was opened: once, and again after each end.
     pub opened: u64,
-    /// How many requests failed, those of its lists too.
+    /// How many requests failed, those of its lists too, and how many watches ended before they told anything.
     pub failures: u64,
 }
 
@@ -68,6 +75,7 @@ pub struct Health {
 struct Entry {
     health: WatchHealth,
     failures_in_a_row: u64,
+    reopening: Reopening,
 }
 
 impl Health {
@@ -124,7 +132,8 @@ impl Health {
             failures: 0,
         };
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        self.entries().insert(id, Entry { health, failures_in_a_row: 0 });
+        let reopening = Reopening::new(RandomState::new().hash_one(id) as u32);
+        self.entries().insert(id, Entry { health, failures_in_a_row: 0, reopening });
         Watched { all: self.clone(), id }
     }
 
@@ -146,22 +155,33 @@ impl Drop for Watched {
 }
 
 impl Watched {
-    /// `client`, for the requests of this watch alone: what becomes of them is noted.
+    /// `client`, for the requests of this watch alone: what becomes of them is noted, and they are spaced where they come to nothing.
     pub(super) fn client(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let (all, id) = (self.all.clone(), self.id);
         let service = tower::service_fn(move |request: Request<Body>| {
             let (client, all) = (client.clone(), all.clone());
             async move {
-                let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+                let query = request.uri().query().unwrap_or_default();
+                let is_watch = query.contains("watch=true");
+                let lists = query.contains("sendInitialEvents=true");
+                // The pages of a list follow each other.
+                if !query.contains("continue=") {
+                    tokio::time::sleep(all.pause(id)).await;
+                }
                 let answer = client.send(request).await;
                 match &answer {
-                    Ok(answer) if !answer.status().is_success() => all.failed(id, Some(answer.status()), ""),
-                    Ok(_) if is_watch => all.opened(id),
+                    Ok(answer) if !answer.status().is_success() => all.failed(id, is_watch, Some(answer.status()), ""),
+                    Ok(_) if is_watch => all.opened(id, lists),
                     Ok(_) => {}
-                    Err(error) => all.failed(id, None, &error.to_string()),
+                    Err(error) => all.failed(id, is_watch, None, &error.to_string()),
                 }
-                Ok::<Response<Body>, BoxError>(answer?)
+                let (head, body) = answer?.into_parts();
+                let body = match is_watch && head.status.is_success() {
+                    true => Either::Left(Listened::new(body, LASTING, move |sign| all.hears(id, sign))),
+                    false => Either::Right(body),
+                };
+                Ok::<_, BoxError>(Response::from_parts(head, body))
             }
         });
         Client::new(service, namespace)
@@ -173,35 +193,62 @@ impl Watched {
         S: Stream<Item = watcher::Result<Event<K>>>,
     {
         events.inspect(move |event| {
-            if event.is_err() {
-                self.all.broke_off(self.id);
+            if let Err(error) = event {
+                self.all.broke_off(self.id, error);
             }
         })
     }
 }
 
 impl Health {
-    fn opened(&self, id: u64) {
+    /// How long the next request of the watch has to wait.
+    fn pause(&self, id: u64) -> Duration {
+        self.entries().get(&id).map_or(Duration::ZERO, |entry| entry.reopening.wait(Instant::now()))
+    }
+
+    fn opened(&self, id: u64, lists: bool) {
         let mut entries = self.entries();
-        let Some(Entry { health, failures_in_a_row }) = entries.get_mut(&id) else { return };
-        if *failures_in_a_row >= WORTH_A_WARNING {
-            tracing::info!(kind = health.kind, "the watch is open again");
+        let Some(entry) = entries.get_mut(&id) else { return };
+        entry.reopening.opened(lists, Instant::now());
+        entry.health.opened += 1;
+        // One that has ended at once again and again has to show first that this time it does not.
+        if u64::from(entry.reopening.futile()) < WORTH_A_WARNING {
+            entry.is_well();
         }
-        *failures_in_a_row = 0;
-        health.opened += 1;
-        health.enter(WatchState::Open);
+    }
+
+    /// Something has become of the watch that is open.
+    fn hears(&self, id: u64, sign: Sign) {
+        let mut entries = self.entries();
+        let Some(entry) = entries.get_mut(&id) else { return };
+        match sign {
+            Sign::Data if entry.reopening.told(Instant::now()) => entry.is_well(),
+            Sign::Data => {}
+            Sign::Lasted => {
+                entry.reopening.lasted();
+                entry.is_well();
+            }
+            Sign::Ended if entry.reopening.ended(Instant::now()) => entry.ended_at_once(),
+            Sign::Ended => {}
+        }
     }
 
     /// Not counted as a failure: a request that failed has been counted, and an old version is no failure.
-    fn broke_off(&self, id: u64) {
-        if let Some(entry) = self.entries().get_mut(&id) {
-            entry.health.enter(WatchState::Failing);
+    fn broke_off(&self, id: u64, error: &watcher::Error) {
+        let mut entries = self.entries();
+        let Some(Entry { health, .. }) = entries.get_mut(&id) else { return };
+        health.enter(WatchState::Failing);
+        if Unended::is_cause_of(error) {
+            tracing::warn!(kind = health.kind, %error, "the server did not end the watch in its time; it is opened again");
         }
     }
 
-    fn failed(&self, id: u64, answer: Option<StatusCode>, problem: &str) {
+    fn failed(&self, id: u64, is_watch: bool, answer: Option<StatusCode>, problem: &str) {
         let mut entries = self.entries();
-        let Some(Entry { health, failures_in_a_row }) = entries.get_mut(&id) else { return };
+        let Some(Entry { health, failures_in_a_row, reopening }) = entries.get_mut(&id) else { return };
+        if !is_watch {
+            reopening.list_failed(Instant::now());
+        }
         *failures_in_a_row += 1;
         health.failures += 1;
         health.enter(WatchState::Failing);
@@ -229,11 +276,99 @@ impl Health {
     }
 }
 
+impl Entry {
+    /// Events arrive.
+    fn is_well(&mut self) {
+        if self.failures_in_a_row >= WORTH_A_WARNING {
+            tracing::info!(kind = self.health.kind, "the watch is open again");
+        }
+        self.failures_in_a_row = 0;
+        self.health.enter(WatchState::Open);
+    }
+
+    /// The watch has ended before it told anything. How often in a row is known of watches alone: each of them was opened.
+    fn ended_at_once(&mut self) {
+        let futile = u64::from(self.reopening.futile());
+        self.failures_in_a_row = futile;
+        self.health.failures += 1;
+        self.health.enter(WatchState::Failing);
+        if futile == WORTH_A_WARNING {
+            let WatchHealth { group, version, kind, .. } = &self.health;
+            tracing::warn!(
+                group,
+                version,
+                kind,
+                "the watch ends as soon as it is opened: does a proxy before the API server cut it off? Trying again"
+            );
+        }
+    }
+}
+
 impl WatchHealth {
     fn enter(&mut self, state: WatchState) {
         if self.state != state {
             self.state = state;
             self.since = clock::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn begun() -> (Health, Watched) {
+        let health = Health::default();
+        let watched = health.begin(&ApiResource::erase::<VirtPlatformConfig>(&()));
+        (health, watched)
+    }
+
+    /// A watch that is opened and ends after so long.
+    async fn one(health: &Health, id: u64, lived: Duration) -> WatchState {
+        advance(health.pause(id)).await;
+        health.opened(id, false);
+        let open = health.watches()[0].state;
+        advance(lived).await;
+        health.hears(id, Sign::Ended);
+        open
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn t17_a_watch_that_keeps_ending_at_once_is_failing_although_it_is_answered() {
+        let (health, watched) = begun();
+        assert_eq!(one(&health, watched.id, Duration::ZERO).await, WatchState::Open);
+        for _ in 0..WORTH_A_WARNING {
+            one(&health, watched.id, Duration::ZERO).await;
+        }
+        for _ in 0..3 {
+            assert_eq!(one(&health, watched.id, Duration::ZERO).await, WatchState::Failing);
+        }
+        assert_eq!((health.watches()[0].opened, health.watches()[0].failures), (7, 7));
+        health.entries().get_mut(&watched.id).unwrap().health.since -= FAILING + SignedDuration::from_secs(1);
+        one(&health, watched.id, Duration::ZERO).await;
+        let problem =
+            |health: &Health| health.problems().into_iter().find(|told| told.starts_with("VirtPlatformConfig"));
+        assert!(problem(&health).is_some_and(|told| told.contains("can't be watched any more")));
+
+        advance(health.pause(watched.id)).await;
+        health.opened(watched.id, false);
+        health.hears(watched.id, Sign::Lasted);
+        assert_eq!((health.watches()[0].state, problem(&health)), (WatchState::Open, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn t17_a_watch_that_ends_in_its_time_is_neither_failing_nor_delayed() {
+        let (health, watched) = begun();
+        for _ in 0..10 {
+            health.opened(watched.id, false);
+            advance(LASTING).await;
+            health.hears(watched.id, Sign::Lasted);
+            advance(Duration::from_secs(260)).await;
+            health.hears(watched.id, Sign::Ended);
+            assert_eq!(health.pause(watched.id), Duration::ZERO);
+            assert_eq!((health.watches()[0].state, health.watches()[0].failures), (WatchState::Open, 0));
         }
     }
 }

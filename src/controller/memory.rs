@@ -10,7 +10,9 @@ use profile_sdk::{Draft, LeftOut, Remembered};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::api::{Input, Item, Override, VirtPlatformConfigStatus};
+use super::pacing::Pacing;
+use super::triggers::News;
+use crate::api::{Input, Item, Override, Phase, VirtPlatformConfigStatus};
 use crate::plan::Plan;
 use crate::plan::claim::Claim;
 use crate::plan::item::PlanItem;
@@ -50,7 +52,13 @@ pub(super) struct Memory {
     pub(super) written_at: Option<Timestamp>,
     /// Whether a status that is known waits for its time to be written.
     pub(super) deferred: bool,
+    /// The configuration as it was when a look at it failed, until one succeeds.
+    pub(super) failed: Option<Settled>,
+    /// The looks that only events caused.
+    pub(super) pacing: Pacing,
     errors: u32,
+    /// How many looks failed, one after the other, because something moved meanwhile.
+    races: u32,
     /// Since when looks have failed.
     failing_since: Option<Instant>,
 }
@@ -75,6 +83,29 @@ pub(super) struct Settled {
     pub(super) replan: Option<String>,
     pub(super) deleting: bool,
     pub(super) status: VirtPlatformConfigStatus,
+}
+
+/// Whether a configuration is to be looked at.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Now,
+    /// Something has happened, which may wait for so long.
+    After(Duration),
+    /// Nothing has happened.
+    Rest,
+}
+
+impl Settled {
+    /// Whether `other` says the same, whatever became of it.
+    fn says_as(&self, other: &Self) -> bool {
+        let said = |settled: &Self| (settled.generation, settled.uid.clone(), settled.replan.clone(), settled.deleting);
+        said(self) == said(other)
+    }
+
+    /// An approved plan is being executed.
+    fn is_executing(&self) -> bool {
+        self.status.phase == Some(Phase::InProgress) && self.status.approval.is_some()
+    }
 }
 
 /// Drafts, and the inputs that they were made from.
@@ -128,6 +159,44 @@ impl Memory {
         Self { uid, ..Self::default() }
     }
 
+    /// Whether to look at the configuration, which is `settled` now, after `news` of what it depends on.
+    ///
+    /// What somebody says in it, what is due and what an execution waits for is never delayed; nor are kinds that come and go, which is
+    /// rare, and told in several steps that follow each other closely.
+    pub(super) fn call(&mut self, settled: &Settled, news: News, now: Instant) -> Call {
+        let known = self.settled.as_ref().or(self.failed.as_ref());
+        let Some(known) = known.filter(|known| known.says_as(settled)) else { return Call::Now };
+        if news == News::Kinds {
+            return Call::Now;
+        }
+        let moved = news == News::Objects || known.status != settled.status;
+        let waits = !(self.is_due() || settled.is_executing() && self.errors == 0);
+        if !moved {
+            return if self.is_due() { Call::Now } else { Call::Rest };
+        }
+        // Its next move is told as well: a pause that each event cuts short is none.
+        let pause =
+            self.due.filter(|_| self.races > 1).map_or(Duration::ZERO, |due| due.saturating_duration_since(now));
+        let gap = self.pacing.wait(now).max(pause);
+        if waits && !gap.is_zero() {
+            return Call::After(gap);
+        }
+        self.pacing.begin(now);
+        Call::Now
+    }
+
+    /// A look at the configuration, which was `seen` at its beginning, has failed: nothing of the plan is trusted any more, and it is made
+    /// again after the pause that is returned. `is_race` says that something has only moved meanwhile.
+    pub(super) fn has_failed(&mut self, seen: Settled, name: &str, is_race: bool) -> Duration {
+        let pause = self.pause_after_error(name);
+        self.races = if is_race { self.races.saturating_add(1) } else { 0 };
+        // It may have been written and only then have failed.
+        self.failed = self.settled.take().filter(|written| written.says_as(&seen)).or(Some(seen));
+        self.forget_plan();
+        self.due = Some(Instant::now() + pause);
+        pause
+    }
+
     /// The pause after one more error in a row: doubling, and up to a quarter longer so that many do not meet.
     pub(super) fn pause_after_error(&mut self, name: &str) -> Duration {
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.errors.min(10));
@@ -163,7 +232,9 @@ impl Memory {
     /// A look ended without an error.
     pub(super) fn no_error(&mut self) {
         self.errors = 0;
+        self.races = 0;
         self.failing_since = None;
+        self.failed = None;
     }
 
     /// Nothing of the plan is trusted any more: everything is read and previewed again.
@@ -186,7 +257,72 @@ pub(super) fn spread(pause: Duration, name: &str, round: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    fn settled(generation: i64, phase: Option<Phase>) -> Settled {
+        let status = VirtPlatformConfigStatus { phase, ..VirtPlatformConfigStatus::default() };
+        Settled { generation: Some(generation), uid: None, replan: None, deleting: false, status }
+    }
+
+    /// A memory of a configuration at which events have caused looks that followed each other closely.
+    fn hurried() -> (Memory, Instant) {
+        let mut memory = Memory { settled: Some(settled(1, None)), ..Memory::default() };
+        let now = Instant::now();
+        while memory.call(&settled(1, None), News::Objects, now) == Call::Now {
+            memory.pacing.end(now);
+        }
+        (memory, now)
+    }
+
+    #[test]
+    fn t19_events_wait_for_their_time_and_nothing_else_does() {
+        let (mut memory, now) = hurried();
+        let waits = |call| matches!(call, Call::After(_));
+        assert!(waits(memory.call(&settled(1, None), News::Objects, now)), "an event");
+        assert!(
+            waits(memory.call(&settled(1, Some(Phase::Drifted)), News::Nothing, now)),
+            "a status that others have changed"
+        );
+        assert_eq!(memory.call(&settled(1, None), News::Nothing, now), Call::Rest);
+        assert_eq!(memory.call(&settled(2, None), News::Nothing, now), Call::Now, "an edit");
+        let edits: [fn(&mut Settled); 3] = [
+            |config| config.deleting = true,
+            |config| config.replan = Some("now".to_owned()),
+            |config| {
+                config.status.phase = Some(Phase::InProgress);
+                let approval =
+                    json!({"planHash": "", "how": "Hash", "by": "", "at": "2024-01-01T00:00:00Z", "generation": 1});
+                config.status.approval = serde_json::from_value(approval).unwrap();
+            },
+        ];
+        for edit in edits {
+            let mut edited = settled(1, None);
+            edit(&mut edited);
+            assert_eq!(memory.call(&edited, News::Objects, now), Call::Now, "{edited:?}");
+        }
+        assert_eq!(memory.call(&settled(1, None), News::Kinds, now), Call::Now, "a kind");
+        memory.due = Some(now);
+        assert_eq!(memory.call(&settled(1, None), News::Nothing, now), Call::Now, "what is due");
+    }
+
+    #[test]
+    fn t19_an_event_cuts_the_pause_after_a_race_short_once() {
+        let mut memory = Memory { settled: Some(settled(1, None)), ..Memory::default() };
+        let now = Instant::now();
+        memory.has_failed(settled(1, None), "a", true);
+        assert_eq!(
+            memory.call(&settled(1, None), News::Nothing, now),
+            Call::Rest,
+            "without an event nothing cuts it short"
+        );
+        assert_eq!(memory.call(&settled(1, None), News::Objects, now), Call::Now);
+        let pause = memory.has_failed(settled(1, None), "a", true);
+        let Call::After(rest) = memory.call(&settled(1, None), News::Objects, now) else { panic!("cut short again") };
+        assert!(rest >= pause && rest < pause + Duration::from_secs(1), "{rest:?} of {pause:?}");
+        assert_eq!(memory.call(&settled(2, None), News::Objects, now), Call::Now, "an edit");
+    }
 
     #[test]
     fn pauses_grow_and_have_an_end() {

@@ -7,9 +7,12 @@ mod claims;
 mod followed;
 mod gather;
 mod health;
+mod listened;
 mod memory;
+mod pacing;
 mod progress;
 mod reconcile;
+mod reopening;
 mod report;
 mod start;
 mod stream;
@@ -33,7 +36,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::VirtPlatformConfig;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, bounded};
 use crate::leader::Fence;
 use crate::registry::{self, Profiles};
 use crate::rollout::{MachineConfigPools, Rollouts};
@@ -146,7 +149,7 @@ impl Settings {
 /// A cluster that does not answer, or lacks the CRD, is waited for: it is said once for each change of the reason.
 pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
     let Settings { profiles, version, patience, health, fence, metrics, traces } = settings;
-    let client = metrics.count(fence.guard(client));
+    let client = metrics.count(fence.guard(bounded(client)));
     if stop.run_until_cancelled(start::wait_until_served(&client)).await.is_none() {
         return;
     }

@@ -15,7 +15,7 @@ use super::act::{self, ActError};
 use super::caught::{Panicked, caught};
 use super::followed;
 use super::gather::{self, GatherError};
-use super::memory::{Memory, Settled, spread};
+use super::memory::{Call, Memory, Settled, spread};
 use super::triggers::Causes;
 use super::{Context, report};
 use crate::api::{
@@ -119,17 +119,23 @@ async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
         match config.spec.action {
             Action::Ignore => ctx.stand_aside(&name, &mut memory),
             Action::DryRun | Action::Apply => {
-                followed::warm(ctx, &name, &config.spec, config.status.as_ref().map_or(&[], |status| &status.items))
-                    .await
+                let items = config.status.as_ref().map_or(&[][..], |status| &status.items);
+                let warming = followed::warm(ctx, &name, &config.spec, items);
+                if tokio::time::timeout(BUDGET, warming).await.is_err() {
+                    tracing::debug!(config = name, "watches could not be opened in time");
+                }
             }
         }
         return (Next::await_change(), false);
     }
-    let mut causes = ctx.triggers.take(&name);
     let settled = Settled::of(config);
-    if memory.settled.as_ref() == Some(&settled) && !causes.any() && !memory.is_due() {
-        return (rest(&memory), false);
+    match memory.call(&settled, ctx.triggers.news(&name), Instant::now()) {
+        Call::Now => {}
+        Call::Rest => return (Next::requeue(until_due(&memory)), false),
+        // What has happened stays noted until then.
+        Call::After(gap) => return (Next::requeue(gap.min(until_due(&memory))), false),
     }
+    let mut causes = ctx.triggers.take(&name);
     causes.objects |= needs_everything(&mut memory, &settled, config);
     let outcome = tokio::time::timeout(BUDGET, caught(look(ctx, config, &causes, &mut memory))).await;
     let outcome = match outcome {
@@ -141,7 +147,7 @@ async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
     match outcome {
         Ok(()) => memory.no_error(),
         Err(error) => {
-            let pause = memory.pause_after_error(&name);
+            let pause = memory.has_failed(settled, &name, error.is_race());
             failed = !error.is_race();
             if error.is_race() {
                 tracing::debug!(config = name, %error, "looking again");
@@ -160,12 +166,10 @@ async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
             if let Some(problem) = unread.filter(|_| memory.failing_for() >= UNREADABLE || at_once) {
                 tell_unread(ctx, config, error.reason(), &problem, &mut memory).await;
             }
-            memory.settled = None;
-            memory.forget_plan();
-            memory.due = Some(Instant::now() + pause);
         }
     }
-    (rest(&memory), failed)
+    memory.pacing.end(Instant::now());
+    (Next::requeue(until_due(&memory)), failed)
 }
 
 /// Says in the status what can't be read. If that fails too, the log has said it.
@@ -177,7 +181,12 @@ async fn tell_unread(ctx: &Context, config: &VirtPlatformConfig, reason: &str, p
     }
     let write = ctx.cluster.write_status(config, &status);
     match tokio::time::timeout(BUDGET, write).await {
-        Ok(Ok(written)) => memory.replaced_version = replaced(config, &written),
+        Ok(Ok(mut written)) => {
+            memory.replaced_version = replaced(config, &written);
+            conditions::retain_ours(&mut written.status.conditions);
+            // What comes back with the event of this write is nothing new.
+            memory.failed.iter_mut().for_each(|failed| failed.status = written.status.clone());
+        }
         Ok(Err(error)) => tracing::debug!(config = config.name_any(), %error, "the status could not be written either"),
         Err(_) => tracing::debug!(config = config.name_any(), "the status could not be written either"),
     }
@@ -403,9 +412,8 @@ fn resync(name: &str) -> Duration {
     spread(RESYNC, name, 0)
 }
 
-fn rest(memory: &Memory) -> Next {
-    let now = Instant::now();
-    Next::requeue(memory.due.map_or(RESYNC, |due| due.saturating_duration_since(now)))
+fn until_due(memory: &Memory) -> Duration {
+    memory.due.map_or(RESYNC, |due| due.saturating_duration_since(Instant::now()))
 }
 
 fn declared_impact(ctx: &Context, profile: &str) -> Severity {

@@ -22,12 +22,24 @@ pub(super) struct Causes {
     pub(super) changed: BTreeSet<Subject>,
     /// The progress of a rollout has changed.
     pub(super) rollouts: bool,
+    /// What is served, or how, may have changed.
+    pub(super) kinds: bool,
+}
+
+/// What has happened since a configuration was last looked at, in short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    Nothing,
+    /// Something of objects or rollouts.
+    Objects,
+    /// Something of the kinds themselves, perhaps beside objects.
+    Kinds,
 }
 
 impl Causes {
     /// Whether anything has happened.
     pub(super) fn any(&self) -> bool {
-        self.objects || self.rollouts || !self.changed.is_empty()
+        self.objects || self.rollouts || self.kinds || !self.changed.is_empty()
     }
 }
 
@@ -47,6 +59,12 @@ struct Dependencies {
     /// before its answer.
     told: BTreeMap<Subject, Option<String>>,
     causes: Causes,
+}
+
+impl Dependencies {
+    fn is_news(&self, subject: &Subject, version: &Option<String>) -> bool {
+        self.seen.get(subject).is_some_and(|seen| seen != version)
+    }
 }
 
 impl Triggers {
@@ -95,11 +113,21 @@ impl Triggers {
         };
         let mut causes = std::mem::take(&mut found.causes);
         let told = std::mem::take(&mut found.told);
-        let news = |(subject, version): &(Subject, Option<String>)| {
-            found.seen.get(subject).is_some_and(|seen| seen != version)
-        };
-        causes.changed.extend(told.into_iter().filter(news).map(|(subject, _)| subject));
+        let news = told.into_iter().filter(|(subject, version)| found.is_news(subject, version));
+        causes.changed.extend(news.map(|(subject, _)| subject));
         causes
+    }
+
+    /// What [`Self::take`] would tell, in short. It stays noted.
+    pub(super) fn news(&self, config: &str) -> News {
+        let state = self.state();
+        let Some(found) = state.get(config) else { return News::Nothing };
+        let mut told = found.told.iter().filter(|(subject, version)| found.is_news(subject, version)).peekable();
+        if !found.causes.any() && told.peek().is_none() {
+            return News::Nothing;
+        }
+        let of_kinds = found.causes.kinds || told.any(|(subject, _)| subject.is_definition());
+        if of_kinds { News::Kinds } else { News::Objects }
     }
 
     /// `subject` is in `version` now, or gone.
@@ -125,6 +153,7 @@ impl Triggers {
         self.mark(|found| {
             let concerned = found.seen.contains_key(subject);
             found.causes.objects |= concerned;
+            found.causes.kinds |= concerned && subject.is_definition();
             concerned
         });
     }
@@ -197,6 +226,7 @@ mod tests {
             ("x", None, true),
         ] {
             triggers.changed(&subject(name), version);
+            assert_eq!(triggers.news("a"), if dirty { News::Objects } else { News::Nothing }, "{name} {version:?}");
             assert_eq!(triggers.take("a").any(), dirty, "{name} {version:?}");
         }
         triggers.may_have_changed("g", "K");
@@ -204,6 +234,23 @@ mod tests {
         triggers.forget("a");
         triggers.may_have_changed("g", "K");
         assert!(!triggers.take("a").any());
+    }
+
+    #[test]
+    fn news_of_kinds_are_told_from_those_of_objects_and_stay_until_they_are_taken() {
+        let crd =
+            Subject { group: "apiextensions.k8s.io".into(), kind: "CustomResourceDefinition".into(), ..subject("crd") };
+        let (triggers, _woken) = Triggers::new();
+        triggers.seen("a", subject("x"), Some("5".into()));
+        triggers.seen("a", crd.clone(), Some("1".into()));
+        triggers.changed(&subject("x"), Some("6"));
+        assert_eq!(triggers.news("a"), News::Objects);
+        triggers.changed(&crd, Some("2"));
+        assert_eq!((triggers.news("a"), triggers.news("a")), (News::Kinds, News::Kinds));
+        assert_eq!(triggers.take("a").changed.len(), 2);
+        assert_eq!(triggers.news("a"), News::Nothing);
+        triggers.look_again(&crd);
+        assert_eq!(triggers.news("a"), News::Kinds);
     }
 
     /// Defect D33: an event that comes before anybody has noted that the object matters.

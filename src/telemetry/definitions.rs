@@ -63,7 +63,7 @@ metrics! {
     DRIFTS = "counter" "kubevirt_advisor_drifts_total" ["profile"], "How often somebody else changed what was applied.";
     WATCH_OPEN = "gauge" "kubevirt_advisor_watch_open" ["group", "kind"], "Whether changes of the kind are seen (1) or its watch is being opened again (0).";
     WATCH_OPENED = "counter" "kubevirt_advisor_watch_opened_total" ["group", "kind"], "How often the watch of the kind was opened; once in several minutes is normal.";
-    WATCH_FAILURES = "counter" "kubevirt_advisor_watch_failures_total" ["group", "kind"], "Requests of the watch of the kind that failed.";
+    WATCH_FAILURES = "counter" "kubevirt_advisor_watch_failures_total" ["group", "kind"], "Requests of the watch of the kind that failed, and watches that ended before they told anything.";
     API_REQUESTS = "counter" "kubevirt_advisor_api_requests_total" ["verb", "code"], "Requests to the API server by HTTP verb (or WATCH) and status code; code none was not answered.";
     LOOKS = "counter" "controller_runtime_reconcile_total" ["controller", "result"], "Reconciles by their result: success or error.";
     LOOK_ERRORS = "counter" "controller_runtime_reconcile_errors_total" ["controller"], "Reconciles that failed and are made again.";

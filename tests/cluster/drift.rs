@@ -269,6 +269,78 @@ async fn a_target_that_does_not_hold_still_is_one_status_a_second() {
     stage.finish(running).await;
 }
 
+/// A drifted target that somebody edits all the time: the first edit is told at once, those that follow are seen together, and the last
+/// value is shown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t19_a_target_that_is_edited_all_the_time_costs_few_requests_and_events() {
+    const TIMES: usize = 100;
+    let (stage, running) = applied(&[item("a", 0, json!({"size": 1}))]).await;
+    let mark = stage.mark();
+    for size in 2..2 + TIMES {
+        stage.edit("a", json!({"spec": {"size": size}})).await;
+    }
+    let last = format!("/spec/size is {} instead of 1", 1 + TIMES);
+    stage
+        .wait(NAME, "the last value", |status| {
+            status.summary.as_ref().is_some_and(|summary| summary.text.contains(&last))
+        })
+        .await;
+    stage.rest().await;
+    let asked = stage.asked(&mark);
+    let count = |what: &str| asked.iter().filter(|request| request.starts_with(what)).count();
+    assert!(asked.len() <= 50, "{} requests for {TIMES} edits: {asked:#?}", asked.len());
+    assert!(count("create events") <= 10, "{} events for {TIMES} edits", count("create events"));
+    stage.edit("a", json!({"spec": {"size": 1}})).await;
+    stage.wait_for(NAME, "taken back", Phase::Completed).await;
+    stage.finish(running).await;
+}
+
+/// A target that moves between its reading and its preview makes the look fail; the events of those moves do not cut the pauses short.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t19_a_target_that_moves_at_every_preview_is_previewed_with_pauses() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use http::{Method, Request};
+    use kube::Client;
+    use kube::client::Body;
+    use tower::BoxError;
+
+    let stage = Stage::set().await;
+    let (moves, previews) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (client, widgets, moving, count) = (stage.client(), stage.widgets(), moves.clone(), previews.clone());
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, widgets, moves, previews) = (client.clone(), widgets.clone(), moving.clone(), count.clone());
+        async move {
+            let is_preview = request.method() == Method::PATCH && request.uri().path().ends_with("/widgets/a");
+            if is_preview && moves.load(Ordering::SeqCst) {
+                let number = previews.fetch_add(1, Ordering::SeqCst);
+                let edit = Patch::Merge(json!({"spec": {"size": 100 + number}}));
+                widgets.patch("a", &PatchParams::default(), &edit).await?;
+            }
+            Ok::<_, BoxError>(client.send(request).await?)
+        }
+    });
+    let running = Stage::run(Client::new(service, namespace));
+    stage.configure(NAME, "Apply", &[item("a", 0, json!({"size": 1}))]).await;
+    stage.wait_for(NAME, "applied", Phase::Completed).await;
+    stage.rest().await;
+    moves.store(true, Ordering::SeqCst);
+    stage.edit("a", json!({"spec": {"size": 2}})).await;
+    tokio::time::sleep(std::time::Duration::from_secs(8)).await;
+    moves.store(false, Ordering::SeqCst);
+    let previews = previews.load(Ordering::SeqCst);
+    // Each look tries four times, and asks twice where somebody else holds the field.
+    assert!((8..=56).contains(&previews), "{previews} dry runs in eight seconds");
+    stage.edit("a", json!({"spec": {"size": 7}})).await;
+    let told = |status: &virt_advisor::api::VirtPlatformConfigStatus| {
+        status.summary.as_ref().is_some_and(|summary| summary.text.contains("/spec/size is 7 instead of 1"))
+    };
+    stage.wait(NAME, "the last value", told).await;
+    stage.finish(running).await;
+}
+
 /// What a profile makes of a value depends on its options: with others nothing is taken from memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_options_make_something_else_of_an_unchanged_input() {

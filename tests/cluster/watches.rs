@@ -316,6 +316,61 @@ fn with_short_watches(client: Client) -> Client {
     Client::new(service, namespace)
 }
 
+/// A client behind a proxy that answers each watch with success and ends it at once, as long as it `cuts`, and that counts requests.
+fn cut_off(client: Client, cuts: Arc<AtomicBool>, count: Arc<AtomicUsize>) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, cuts, count) = (client.clone(), cuts.clone(), count.clone());
+        async move {
+            count.fetch_add(1, Ordering::SeqCst);
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            if is_watch && cuts.load(Ordering::SeqCst) {
+                return Ok(http::Response::new(Body::empty()));
+            }
+            Ok::<_, BoxError>(client.send(request).await?)
+        }
+    });
+    Client::new(service, namespace)
+}
+
+/// A proxy that ends every watch at once, without an error: it is asked a few times, that is told, and when it is mended, events
+/// arrive again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t17_watches_that_end_at_once_are_opened_with_pauses_until_they_last() {
+    let stage = Stage::set().await;
+    let (cuts, count) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+    let (settings, health) = settings();
+    stage.configure(NAME, "DryRun", &[item("x", 0, json!({"size": 1}))]).await;
+    let running = Stage::run_with(cut_off(stage.client(), cuts.clone(), count.clone()), settings);
+    stage.wait_for(NAME, "a plan", Phase::ReviewRequired).await;
+    let is = |kind: &'static str, state: WatchState| {
+        move |watches: &[WatchHealth]| {
+            watches.iter().any(|watch| watch.kind == kind && watch.state == state && watch.opened > 3)
+        }
+    };
+    for kind in ["VirtPlatformConfig", "CustomResourceDefinition", "Widget"] {
+        until(&health, "told", is(kind, WatchState::Failing)).await;
+    }
+    let before = count.load(Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let asked = count.load(Ordering::SeqCst) - before;
+    assert!(asked <= 6, "{asked} requests of three watches in three seconds");
+    assert!(before < 100, "{before} requests at the start");
+
+    cuts.store(false, Ordering::SeqCst);
+    stage.patch(NAME, json!({"action": "Apply"})).await;
+    stage.wait_for(NAME, "applied", Phase::Completed).await;
+    stage.edit("x", json!({"spec": {"size": 2}})).await;
+    stage.wait_for(NAME, "drift", Phase::Drifted).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    stage.edit("x", json!({"spec": {"size": 1}})).await;
+    stage.wait_for(NAME, "all is well", Phase::Completed).await;
+    until(&health, "open again", is("Widget", WatchState::Open)).await;
+    stage.patch(NAME, json!({"action": "Ignore"})).await;
+    stage.wait_for(NAME, "an edit", Phase::Ignored).await;
+    stage.finish(running).await;
+}
+
 /// A right that is taken away from a watch that has listed, and comes back: kube goes on without another list, and it is noticed all the
 /// same. One refusal, as of a server that starts, is none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
