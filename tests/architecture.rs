@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use virt_advisor::limits;
+use virt_advisor::plan::size::STATUS_LIMIT;
 use virt_advisor::registry::PROFILES;
 
 fn root() -> &'static Path {
@@ -184,15 +186,75 @@ fn every_profile_is_complete() {
     }
 }
 
+/// The text of all Rust files.
+fn all_code() -> String {
+    let files = ["src", "profiles", "tests"].iter().flat_map(|folder| sources(folder));
+    files.map(|path| fs::read_to_string(path).unwrap()).collect()
+}
+
+/// The rows of all tables in `text`, without their heads.
+fn rows(text: &str) -> Vec<&str> {
+    let lines: Vec<_> = text.lines().collect();
+    let is_rule = |line: &str| line.starts_with("| ---");
+    let of_body = lines.iter().enumerate().filter(|(index, line)| {
+        let is_head = lines.get(index + 1).is_some_and(|next| is_rule(next));
+        line.starts_with('|') && !is_rule(line) && !is_head
+    });
+    of_body.map(|(_, line)| *line).collect()
+}
+
+/// The model promises nothing that no test holds.
+#[test]
+fn every_statement_of_the_security_model_is_held_by_a_test_that_exists() {
+    let text = fs::read_to_string(root().join("SECURITY.md")).unwrap();
+    let all = all_code();
+    let mut held = 0;
+    for row in rows(&text) {
+        let tests = row.split('|').rev().nth(1).unwrap_or_default();
+        let tests: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
+        assert!(!tests.is_empty(), "no test holds: {row}");
+        for test in tests {
+            assert!(all.contains(&format!("fn {test}(")), "{test} does not exist: {row}");
+            held += 1;
+        }
+    }
+    assert!(held > 40, "{held} tests are named");
+}
+
+/// The bounds that the model lists are those of the code.
+#[test]
+fn the_security_model_names_the_bounds_of_the_code() {
+    let text = fs::read_to_string(root().join("SECURITY.md")).unwrap();
+    let bounds: Vec<_> = text.split("| bound |").nth(1).unwrap().lines().collect();
+    let number = |number: usize| {
+        let digits = number.to_string();
+        let parts: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|part| String::from_utf8_lossy(part)).collect();
+        parts.join(",")
+    };
+    let kibibytes = |bytes: usize| format!("{} KiB", bytes / 1024);
+    for (bound, stated) in [
+        ("nesting of an answer", format!("{} levels", limits::WIRE_DEPTH)),
+        ("nesting of a target", format!("{} levels", limits::OBJECT_DEPTH)),
+        ("an object after", format!("{} bytes", number(limits::OBJECT_SIZE))),
+        ("`spec`", kibibytes(limits::SPEC_SIZE)),
+        ("operations", number(limits::OPERATIONS)),
+        ("ignored fields", format!("{} pointers", number(limits::POINTERS))),
+        ("a pointer", format!("{} bytes", number(limits::POINTER_SIZE))),
+        ("an annotation", kibibytes(limits::ANNOTATION_SIZE)),
+        ("objects that", number(limits::EXCLUSIONS)),
+        ("words", kibibytes(limits::WORDS)),
+        ("the status", kibibytes(STATUS_LIMIT)),
+    ] {
+        let row = bounds.iter().find(|line| line.starts_with(&format!("| {bound}"))).expect(bound);
+        assert_eq!(row.split('|').nth(2).unwrap().trim(), stated, "{row}");
+    }
+}
+
 #[test]
 fn every_case_is_held_by_a_test_that_exists() {
     let text = fs::read_to_string(root().join("docs/TESTING.md")).unwrap();
     let table = text.split("## Cases").nth(1).unwrap();
-    let all: String = ["src", "profiles", "tests"]
-        .iter()
-        .flat_map(|folder| sources(folder))
-        .map(|path| fs::read_to_string(path).unwrap())
-        .collect();
+    let all = all_code();
     let mut held = 0;
     for row in
         table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| case") && !line.starts_with("| ---"))

@@ -114,7 +114,7 @@ async fn every_way_of_installing_is_accepted_by_the_server() {
     monitoring_crds(&fixture).await;
     kubectl(&fixture, &["apply", "--server-side", "-f", "dist/crd.yaml"]);
     kubectl(&fixture, &["apply", "--server-side", "-f", "dist/openshift.yaml"]);
-    for folder in ["approval", "read-only", "prometheus", "network-policy", "rbac-namespaces"] {
+    for folder in ["approval", "approval-by-hash", "read-only", "prometheus", "network-policy", "rbac-namespaces"] {
         // Some belong into the namespace of the default installation.
         let _ = kubectl(&fixture, &["create", "namespace", OWN_NAMESPACE, "--dry-run=client", "-o", "yaml"]);
         let path = format!("config/{folder}");
@@ -122,14 +122,14 @@ async fn every_way_of_installing_is_accepted_by_the_server() {
             kubectl(&fixture, &["create", "namespace", OWN_NAMESPACE]);
         }
         kubectl(&fixture, &["apply", "--server-side", "-k", &path]);
-        if folder == "read-only" {
+        if ["approval-by-hash", "read-only"].contains(&folder) {
             kubectl(&fixture, &["delete", "-k", &path]);
         }
     }
     kubectl(&fixture, &["delete", "-k", "config/approval"]);
     story(&fixture, "openshift-cnv").await;
     let chart = root().join("charts/virt-advisor");
-    let values = "prometheus.enabled=true,networkPolicy.enabled=true,approvalPolicy.enabled=true,readOnly.enabled=true,exampleProfile.enabled=true";
+    let values = "prometheus.enabled=true,networkPolicy.enabled=true,approvalPolicy.enabled=true,approvalByHash.enabled=true,readOnly.enabled=true,exampleProfile.enabled=true";
     let arguments =
         ["template", "x", chart.to_str().unwrap(), "-n", "openshift-cnv", "--kube-version", "1.33", "--set", values];
     let Some(text) = check("helm", &arguments, "") else { return };

@@ -1,22 +1,24 @@
 //! Who edits and who approves may be two people: the roles, and the policy of config/approval.
 
 use controlplane::{Lease, install_crds, lease};
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 use virt_advisor::api::VirtPlatformConfig;
 
 use crate::fixture::{OWN_NAMESPACE, PATIENCE, PROFILE, create_namespace, our_crd, root};
 
-const HASH: &str = "v1:0000000000000000000000000000000000000000000000000000000000000000";
+pub const HASH: &str = "v1:0000000000000000000000000000000000000000000000000000000000000000";
 
-async fn apply(client: &Client, file: &str) {
+/// Applies a file of the repository.
+pub async fn apply(client: &Client, file: &str) {
     let text = std::fs::read_to_string(root().join(file)).unwrap();
     controlplane::apply_yaml(client, &text, "test").await.unwrap();
 }
 
 /// A client of a user with that role.
-async fn user(plane: &Lease, role: &str) -> Api<VirtPlatformConfig> {
+pub async fn user(plane: &Lease, role: &str) -> Api<VirtPlatformConfig> {
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": format!("test-{role}")},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": format!("virt-advisor-operator-{role}")},
@@ -33,7 +35,7 @@ async fn user(plane: &Lease, role: &str) -> Api<VirtPlatformConfig> {
     configs
 }
 
-fn config(spec: &Value) -> VirtPlatformConfig {
+pub fn config(spec: &Value) -> VirtPlatformConfig {
     let mut object = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig", "metadata": {"name": PROFILE}, "spec": spec});
     object["spec"]["profile"] = json!(PROFILE);
     serde_json::from_value(object).unwrap()
@@ -131,17 +133,14 @@ async fn an_editor_does_everything_but_approve_and_an_approver_that_too() {
     }
     let refused = viewer.patch(PROFILE, &PatchParams::default(), &Patch::Merge(&label)).await.unwrap_err();
     assert!(refused.to_string().contains("cannot patch"), "{refused}");
-    let policies: Vec<_> = ["ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"]
-        .map(|kind| {
-            kube::core::ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(
-                "admissionregistration.k8s.io",
-                "v1",
-                kind,
-            ))
-        })
-        .into();
-    for policy in policies {
-        let policies: Api<kube::api::DynamicObject> = Api::all_with(admin.clone(), &policy);
-        policies.delete("virt-advisor-operator-approval", &DeleteParams::default()).await.unwrap();
+    lift(&admin, "virt-advisor-operator-approval").await;
+}
+
+/// Takes a policy away, so that it does not meet the next test on this server.
+pub async fn lift(admin: &Client, policy: &str) {
+    for kind in ["ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"] {
+        let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
+        let policies: Api<DynamicObject> = Api::all_with(admin.clone(), &ApiResource::from_gvk(&kind));
+        policies.delete(policy, &DeleteParams::default()).await.unwrap();
     }
 }

@@ -112,7 +112,7 @@ fn the_chart_is_well_formed_and_refuses_nonsense() {
     let chart = root().join("charts/virt-advisor");
     let chart = chart.to_str().unwrap();
     check("helm", &["lint", "--strict", chart], "");
-    let all = "approvalPolicy.enabled=true,readOnly.enabled=true,prometheus.enabled=true,networkPolicy.enabled=true,\
+    let all = "approvalPolicy.enabled=true,approvalByHash.enabled=true,readOnly.enabled=true,prometheus.enabled=true,networkPolicy.enabled=true,\
                exampleProfile.enabled=true,metrics.certificateSecret=certificate,logLevel=debug";
     let render = |values: &str| {
         let arguments = ["template", "x", chart, "--namespace", "elsewhere", "--kube-version", "1.33", "--set", values];

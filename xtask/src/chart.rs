@@ -10,8 +10,9 @@ const CHART: &str = "charts/virt-advisor";
 /// What stands around an expression of the template in a value, until the object is written as text.
 const MARK: &str = "@@";
 /// Folders that are installed only if a value says so.
-const OPTIONAL: [(&str, &str); 5] = [
+const OPTIONAL: [(&str, &str); 6] = [
     ("approval", "approvalPolicy.enabled"),
+    ("approval-by-hash", "approvalByHash.enabled"),
     ("read-only", "readOnly.enabled"),
     ("prometheus", "prometheus.enabled"),
     ("network-policy", "networkPolicy.enabled"),
