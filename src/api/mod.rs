@@ -7,6 +7,7 @@ mod crd;
 mod duration;
 mod spec;
 mod status;
+mod time;
 
 pub use choices::{ItemChoice, ItemMode, Override, OverrideMode, OverrideTarget, PatchOp, PatchOperation};
 pub use crd::{crd, crd_yaml, options_schema};

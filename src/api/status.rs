@@ -2,6 +2,9 @@
 //!
 //! Status is output. Nothing in it is ever written to a target: objects are rendered again and must give the approved
 //! digest. A forged status can delay a plan, it can't cause a write that the spec does not approve.
+//!
+//! **Invariant:** every status that this program or the Go program ever wrote is stored and read: no member is required but the keys of
+//! lists, and each has a value for where it is missing. A backup can be restored.
 
 use std::fmt;
 
@@ -12,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::spec::Action;
+use super::time;
 
 /// What the operator found, plans, does and remembers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,7 +39,7 @@ pub struct VirtPlatformConfigStatus {
     #[schemars(length(max = 64))]
     pub source_snapshot_hash: Option<String>,
     /// When this plan was published.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub planned_at: Option<Time>,
     /// The generation of spec that the plan was made from.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +59,7 @@ pub struct VirtPlatformConfigStatus {
     #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
     pub applied_options: Option<Value>,
     /// The approval of this plan, once there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "if_complete")]
     pub approval: Option<Approval>,
     /// The plan in figures and one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +81,7 @@ pub struct VirtPlatformConfigStatus {
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     pub history: Vec<HistoryEntry>,
     /// The state in the field's standard form.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "time::conditions")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
@@ -90,16 +94,26 @@ pub struct LeftOut {
     #[schemars(length(min = 1, max = 63))]
     pub feature: String,
     /// Why, and what to do for it.
+    #[serde(default)]
     #[schemars(length(max = 1024))]
     pub reason: String,
 }
 
-/// The items but for those of the Go program, whose plans had neither operation nor wave: nothing of such a plan can be carried out, and the
+/// Members that the items of the Go program have not; ours have one of them at least.
+const OURS: [&str; 5] = ["operation", "wave", "itemHash", "applied", "appliedBefore"];
+
+/// The items but for those of the Go program: nothing of such a plan can be carried out, and the
 /// next one replaces it. Any other item that does not fit is an error: what it remembers must not be lost.
 fn those_that_fit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Item>, D::Error> {
     let found = Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default();
-    let ours = found.into_iter().filter(|item| item.get("operation").is_some() || item.get("wave").is_some());
+    let ours = found.into_iter().filter(|item| OURS.iter().any(|member| item.get(member).is_some()));
     ours.map(|item| serde_json::from_value(item).map_err(D::Error::custom)).collect()
+}
+
+/// An approval of which nothing is missing; any other approves nothing.
+fn if_complete<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Approval>, D::Error> {
+    let found = Option::<Value>::deserialize(deserializer)?;
+    Ok(found.and_then(|approval| serde_json::from_value(approval).ok()))
 }
 
 /// Where a configuration stands.
@@ -130,9 +144,10 @@ pub enum Phase {
 }
 
 /// How much a change disturbs the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Severity {
     /// Nothing that runs is disturbed.
+    #[default]
     Low,
     /// Workloads may move, or a component restarts.
     Medium,
@@ -145,6 +160,7 @@ pub enum Severity {
 #[serde(rename_all = "camelCase")]
 pub struct PlannedSpec {
     /// SHA-256 of spec without action and approvedPlanHash.
+    #[serde(default)]
     #[schemars(length(max = 64))]
     pub hash: String,
     /// spec.approvedPlanHash at that time; the same value approves nothing again.
@@ -156,7 +172,7 @@ pub struct PlannedSpec {
     #[schemars(length(max = 256))]
     pub replan: Option<String>,
     /// When the plan last changed without an edit of spec.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub revised_at: Option<Time>,
 }
 
@@ -173,6 +189,7 @@ pub struct Approval {
     #[schemars(length(max = 256))]
     pub by: String,
     /// When the approval was seen.
+    #[serde(deserialize_with = "time::or_unknown")]
     pub at: Time,
     /// The generation of spec that carried it.
     pub generation: i64,
@@ -233,12 +250,16 @@ pub struct Item {
     #[schemars(length(max = 253))]
     pub name: String,
     /// The object.
+    #[serde(default)]
     pub target_ref: TargetRef,
     /// What happens to it.
+    #[serde(default)]
     pub operation: Operation,
     /// Items of a wave are written together; the next wave waits for them.
+    #[serde(default)]
     pub wave: u32,
     /// How much that disturbs the cluster.
+    #[serde(default)]
     pub impact_severity: Severity,
     /// The change, as the API server computed it by a dry run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -275,16 +296,16 @@ pub struct Item {
     pub state: ItemState,
     /// What is going on, and what to do if something is wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 4096))]
+    #[schemars(length(max = 32768))]
     pub message: String,
     /// When state last changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub last_transition_time: Option<Time>,
     /// When waiting for it to take effect began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub wait_started_at: Option<Time>,
     /// Since when a pause holds it up, during which spec.waitTimeout stands still.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub paused_since: Option<Time>,
     /// SHA-256 of everything that was reviewed of this item.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -303,12 +324,15 @@ pub struct Item {
 #[serde(rename_all = "camelCase")]
 pub struct TargetRef {
     /// `group/version`, or `version` for the core group.
+    #[serde(default)]
     #[schemars(length(max = 253))]
     pub api_version: String,
     /// The kind.
+    #[serde(default)]
     #[schemars(length(max = 63))]
     pub kind: String,
     /// The name.
+    #[serde(default)]
     #[schemars(length(max = 253))]
     pub name: String,
     /// The namespace, for namespaced kinds.
@@ -367,7 +391,7 @@ impl TargetRef {
 }
 
 /// What an item does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Operation {
     /// The object is created.
     Create,
@@ -377,7 +401,8 @@ pub enum Operation {
     Remove,
     /// The object is as wanted.
     NoChange,
-    /// The object can't be written; the message says what to do.
+    /// The object can't be written; the message says what to do. Also where a status does not say what happens to it.
+    #[default]
     Blocked,
     /// The object can only be previewed after another item has been applied.
     Deferred,
@@ -411,8 +436,10 @@ pub enum ItemState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Truncated {
     /// Lines shown.
+    #[serde(default)]
     pub shown: u32,
     /// Lines in all.
+    #[serde(default)]
     pub total: u32,
     /// Lines that the whole diff adds.
     #[serde(default)]
@@ -426,9 +453,11 @@ pub struct Truncated {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conflict {
     /// An RFC 6901 pointer.
+    #[serde(default)]
     #[schemars(length(max = 1024))]
     pub path: String,
     /// The field manager that owns it.
+    #[serde(default)]
     #[schemars(length(max = 256))]
     pub manager: String,
     /// Its present value.
@@ -448,6 +477,7 @@ pub struct Conflict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Applied {
     /// The uid of the object.
+    #[serde(default)]
     #[schemars(length(max = 64))]
     pub uid: String,
     /// The fields that we own, in the notation of metadata.managedFields. Left out where they would not fit; `pathsHash`
@@ -460,6 +490,7 @@ pub struct Applied {
     #[schemars(length(max = 64))]
     pub paths_hash: Option<String>,
     /// SHA-256 of their values, as the API server answered them.
+    #[serde(default)]
     #[schemars(length(max = 64))]
     pub hash: String,
 }
@@ -469,8 +500,10 @@ pub struct Applied {
 #[serde(rename_all = "camelCase")]
 pub struct Input {
     /// The object it was read from.
+    #[serde(default)]
     pub target: TargetRef,
     /// An RFC 6901 pointer.
+    #[serde(default)]
     #[schemars(length(max = 1024))]
     pub path: String,
     /// The value, or what the profile made of it; absent if there was none.
@@ -496,12 +529,15 @@ pub struct InputBefore {
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
     /// Its digest.
+    #[serde(default)]
     #[schemars(length(max = 80))]
     pub plan_hash: String,
     /// When it ended.
+    #[serde(default = "time::unknown", deserialize_with = "time::or_unknown")]
     pub at: Time,
     /// How it ended: Completed, CompletedWithErrors, Failed, Withdrawn or Stale; Superseded if an edit of spec replaced it before
     /// anybody approved it.
+    #[serde(default)]
     #[schemars(length(max = 32))]
     pub outcome: String,
     /// The field manager whose edit approved it.
@@ -529,3 +565,6 @@ impl JsonSchema for Preserved {
         schemars::json_schema!({"x-kubernetes-preserve-unknown-fields": true})
     }
 }
+
+#[cfg(test)]
+mod tests;
