@@ -1,6 +1,6 @@
 //! From what the server said of a draft to the item that a person reviews.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use profile_sdk::{Body, Draft, Impact};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::moved::{self, Lens, applied_view};
 use super::overrides::{self, Adjusted};
 use super::quantity::canonical;
 use super::redact::Redactor;
-use super::{contents, diff, digest, message, ownership, pointer};
+use super::{beside, contents, diff, digest, message, ownership, pointer};
 use crate::api::{Item, Operation, Severity, TargetRef};
 
 /// Makes the item of `draft` from its `preview`. `manager` is the field manager that applies it, `remembered` the item of
@@ -209,6 +209,7 @@ fn applied(
             .map(|live| moved::glimpses(live, &owned, lens.hides_paths, &change.redactor))
             .unwrap_or_default(),
         expected: view(&change.after).unwrap_or_default(),
+        beside: change.after.iter().filter(|_| changes).flat_map(|after| beside::paths(after, &owned)).collect(),
         owned,
         target,
         rollout: live.map_or_else(|| waiting("does not exist yet"), health::of),
@@ -405,6 +406,7 @@ fn blank(draft: &Draft) -> PlanItem {
         effect: Effect::default(),
         owned: Vec::new(),
         expected: BTreeMap::new(),
+        beside: BTreeSet::new(),
         uid: None,
         resource_version: None,
         message: String::new(),
