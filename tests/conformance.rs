@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use profile_sdk::{Access, Body, Declared, Draft, Inputs, Kind, Planner, Profile, Read};
+use profile_sdk::{
+    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, LeftOut, OptionsError, Planner,
+    Prerequisite, Profile, Read, Surroundings,
+};
 use serde_json::{Map, Value, json};
 use virt_advisor::plan::check;
 use virt_advisor::registry::PROFILES;
@@ -36,8 +39,34 @@ fn inputs(planner: &dyn Planner) -> Inputs {
 }
 
 fn drafts(profile: &dyn Profile, options: Option<&Value>) -> Vec<Draft> {
+    drafts_around(profile, options, Surroundings::default()).unwrap()
+}
+
+/// What the profile drafts there, having said what it leaves out; an error if it asks for what it does not declare.
+fn drafts_around(
+    profile: &dyn Profile,
+    options: Option<&Value>,
+    surroundings: Surroundings,
+) -> Result<Vec<Draft>, DraftError> {
     let planner = profile.configure(options).unwrap_or_else(|error| panic!("{options:?}: {error}"));
-    planner.draft(&inputs(planner.as_ref())).unwrap()
+    let inputs = inputs(planner.as_ref()).in_surroundings(surroundings).declaring(profile.kinds());
+    let drafts = planner.draft(&inputs)?;
+    planner.left_out(&inputs)?;
+    inputs.check()?;
+    Ok(drafts)
+}
+
+/// T20: what a profile asks of kinds that it does not declare, on clusters that serve all of its kinds and on those that serve none.
+fn undeclared(profile: &dyn Profile, options: Option<&Value>) -> Option<String> {
+    let kinds = profile.kinds().iter().map(|declared| declared.kind);
+    let nothing = Surroundings { not_served: kinds.collect(), ..Surroundings::default() };
+    let all = [Surroundings::default(), nothing];
+    let found = all.into_iter().find_map(|around| match drafts_around(profile, options, around) {
+        Err(error @ (DraftError::UndeclaredKind { .. } | DraftError::Undeclared { .. })) => Some(error.to_string()),
+        Ok(_) | Err(_) => None,
+    });
+    let planner = profile.configure(options).unwrap();
+    found.or_else(|| virt_advisor::engine::undeclared(planner.as_ref(), profile.kinds()).map(|error| error.to_string()))
 }
 
 /// Values of `schema` that are as different as it allows, the least and the most of them.
@@ -155,6 +184,99 @@ fn what_is_drafted_and_read_is_declared() {
                 assert!(known.iter().any(fits), "{name} writes {kind} and does not declare it");
             }
         }
+    }
+}
+
+#[test]
+fn t20_no_profile_asks_for_a_kind_that_it_does_not_declare() {
+    for profile in PROFILES {
+        let all = valid_settings(*profile);
+        for options in std::iter::once(None).chain(all.iter().map(|(_, options)| Some(options))) {
+            assert_eq!(undeclared(*profile, options), None, "{} {options:?}", profile.about().name);
+        }
+    }
+}
+
+/// The test above finds one that does, whatever it asks.
+#[test]
+fn t20_a_profile_that_asks_for_a_kind_that_it_does_not_declare_is_found() {
+    for (asks, found) in
+        [(Asks::Nothing, false), (Asks::Served, true), (Asks::LeftOut, true), (Asks::Read, true), (Asks::Needs, true)]
+    {
+        let told = undeclared(&Careless(asks), None);
+        assert_eq!(told.is_some(), found, "{asks:?}: {told:?}");
+        assert!(
+            told.iter().all(|told| told.contains("Gadget (example.dev)") && told.contains("profile's owners")),
+            "{told:?}"
+        );
+    }
+}
+
+/// A profile that declares nothing, and asks for a kind all the same.
+struct Careless(Asks);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Asks {
+    Nothing,
+    Served,
+    LeftOut,
+    Read,
+    Needs,
+}
+
+const GADGET: Kind = Kind { group: "example.dev", versions: &["v1"], kind: "Gadget", plural: "gadgets" };
+
+static CARELESS: About = About {
+    name: "careless",
+    options_key: "careless",
+    description: "Asks for what it does not declare",
+    category: "tests",
+    impact_summary: "None at all",
+    impact: Impact::Low,
+    advertised: false,
+};
+
+impl Profile for Careless {
+    fn about(&self) -> &'static About {
+        &CARELESS
+    }
+
+    fn options_schema(&self, _: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "object"})
+    }
+
+    fn kinds(&self) -> &'static [Declared] {
+        &[]
+    }
+
+    fn configure(&self, _: Option<&Value>) -> Result<Box<dyn Planner>, OptionsError> {
+        Ok(Box::new(Careless(self.0)))
+    }
+}
+
+impl Planner for Careless {
+    fn prerequisites(&self) -> Vec<Prerequisite> {
+        let needed = Prerequisite { kind: GADGET, object: None, hint: "install the kind" };
+        if self.0 == Asks::Needs { vec![needed] } else { Vec::new() }
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        let read = Read { kind: GADGET, namespace: None, name: "g".into() };
+        if self.0 == Asks::Read { vec![read] } else { Vec::new() }
+    }
+
+    fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
+        if self.0 == Asks::Served {
+            // The answer is not even looked at.
+            let _ = inputs.serves(&GADGET);
+        }
+        Ok(Vec::new())
+    }
+
+    fn left_out(&self, inputs: &Inputs) -> Result<Vec<LeftOut>, DraftError> {
+        let is_left_out = self.0 == Asks::LeftOut && !inputs.serves(&GADGET);
+        let left_out = LeftOut { feature: "f".into(), reason: "the kind is not there".into() };
+        Ok(if is_left_out { vec![left_out] } else { Vec::new() })
     }
 }
 

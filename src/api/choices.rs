@@ -2,8 +2,11 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+
+use super::time;
 
 /// What is wanted of one object otherwise than the profile wants it. The object's own annotations `platform.kubevirt.io/patch`,
 /// `ignore-fields` and `mode` say the same; this one can be written before the object exists.
@@ -104,7 +107,8 @@ pub struct ItemChoice {
     #[schemars(length(max = 256))]
     pub reason: String,
     /// Until when; without it, until this entry is taken out. Afterwards the item is planned again, for a review.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::written")]
+    #[schemars(extend("pattern" = time::PATTERN))]
     pub until: Option<Time>,
 }
 
@@ -113,4 +117,21 @@ pub struct ItemChoice {
 pub enum ItemMode {
     /// It is shown, and not carried out.
     Skip,
+}
+
+/// The entries of spec.items; an error says which of them it is about.
+///
+/// # Errors
+///
+/// If an entry does not fit.
+pub(super) fn item_choices<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ItemChoice>, D::Error> {
+    let found = Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default();
+    let read = |(index, entry): (usize, Value)| {
+        let until = entry.get("until").map(time::written).unwrap_or(Ok(None));
+        let until = until.map_err(|error| D::Error::custom(format!("spec.items[{index}].until: {error}")))?;
+        let choice = ItemChoice::deserialize(entry);
+        let choice = choice.map_err(|error| D::Error::custom(format!("spec.items[{index}]: {error}")))?;
+        Ok(ItemChoice { until, ..choice })
+    };
+    found.into_iter().enumerate().map(read).collect()
 }

@@ -61,10 +61,32 @@ fn document(profiles: &[&dyn Profile]) -> Value {
     let options = &mut properties["options"];
     *options = json!({"type": "object", "description": options["description"], "properties": option_schemas(profiles)});
 
+    require_nothing(&mut root["properties"]["status"], &[]);
     let status = &mut root["properties"]["status"]["properties"];
     keep_unknown(&mut status["appliedOptions"]);
     keep_unknown(&mut status["items"]["items"]["properties"]["desiredState"]);
     crd
+}
+
+/// Makes every member optional but `keys`, and leaves what is missing away: a status of another version is stored as it is.
+fn require_nothing(schema: &mut Value, keys: &[Value]) {
+    let Some(map) = schema.as_object_mut() else { return };
+    map.remove("default");
+    if let Some(required) = map.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|member| keys.contains(member));
+        if required.is_empty() {
+            map.remove("required");
+        }
+    }
+    let keys = map.get("x-kubernetes-list-map-keys").and_then(Value::as_array).cloned().unwrap_or_default();
+    if let Some(properties) = map.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(|member| require_nothing(member, &[]));
+    }
+    for below in ["items", "additionalProperties"] {
+        if let Some(below) = map.get_mut(below) {
+            require_nothing(below, &keys);
+        }
+    }
 }
 
 fn keep_unknown(schema: &mut Value) {
@@ -148,5 +170,37 @@ fn tidy(schema: &mut Value) {
         }
         Value::Array(list) => list.iter_mut().for_each(tidy),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The paths of `schema` that name what a status must have or what is filled in, but for the keys of lists.
+    fn demands(schema: &Value, keys: &[Value], path: &str, found: &mut Vec<String>) {
+        let required = schema["required"].as_array().into_iter().flatten().filter(|member| !keys.contains(member));
+        found.extend(required.map(|member| format!("{path}: {member} is required")));
+        found.extend(schema.get("default").map(|value| format!("{path}: {value} is filled in")));
+        for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+            demands(member, &[], &format!("{path}.{name}"), found);
+        }
+        let keys = schema["x-kubernetes-list-map-keys"].as_array().cloned().unwrap_or_default();
+        for below in ["items", "additionalProperties"].into_iter().filter_map(|below| schema.get(below)) {
+            demands(below, &keys, &format!("{path}[]"), found);
+        }
+    }
+
+    #[test]
+    fn t15_no_member_of_a_status_is_required_but_keys_of_lists() {
+        let crd = document(crate::registry::PROFILES);
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"];
+        let mut found = Vec::new();
+        demands(schema, &[], "status", &mut found);
+        assert!(found.is_empty(), "{found:#?}");
+        for list in ["items", "conditions", "leftOut"] {
+            let keys = &schema["properties"][list]["x-kubernetes-list-map-keys"];
+            assert_eq!(&schema["properties"][list]["items"]["required"], keys, "{list}");
+        }
     }
 }

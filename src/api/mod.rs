@@ -5,18 +5,22 @@
 mod choices;
 mod crd;
 mod duration;
+mod history;
 mod spec;
 mod status;
+mod terms;
+mod time;
 
 pub use choices::{ItemChoice, ItemMode, Override, OverrideMode, OverrideTarget, PatchOp, PatchOperation};
 pub use crd::{crd, crd_yaml, options_schema};
 pub use duration::parse as parse_duration;
+pub use history::{HistoryEntry, Replaced, SupersededPlan};
 pub use spec::{Action, ApprovalPolicy, FailurePolicy, VirtPlatformConfig, VirtPlatformConfigSpec};
 pub use status::{
-    Applied, Approval, ApprovedBy, Conflict, HistoryEntry, Input, InputBefore, Item, ItemState, LeftOut, Operation,
-    Phase, PlannedSpec, PoolTerms, Replaced, Severity, Summary, SupersededPlan, TargetRef, Terms, Truncated,
-    VirtPlatformConfigStatus,
+    Applied, Approval, ApprovedBy, Conflict, Input, InputBefore, Item, ItemState, LeftOut, Operation, Phase,
+    PlannedSpec, Severity, Summary, TargetRef, Truncated, VirtPlatformConfigStatus,
 };
+pub use terms::{PoolTerms, Terms};
 
 /// API group of everything this operator defines.
 pub const GROUP: &str = "advisor.kubevirt.io";

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::choices::{ItemChoice, Override};
+use super::choices::{ItemChoice, Override, item_choices};
 use super::status::VirtPlatformConfigStatus;
 
 /// A profile to plan and, once approved, to apply to this cluster.
@@ -61,7 +61,7 @@ pub struct VirtPlatformConfigSpec {
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub overrides: Vec<Override>,
     /// Items and features that are set aside, by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "item_choices")]
     #[schemars(length(max = 200), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub items: Vec<ItemChoice>,
 }

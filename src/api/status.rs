@@ -2,8 +2,10 @@
 //!
 //! Status is output. Nothing in it is ever written to a target: objects are rendered again and must give the approved
 //! digest. A forged status can delay a plan, it can't cause a write that the spec does not approve.
+//!
+//! **Invariant:** every status that this program or the Go program ever wrote is stored and read: no member is required but the keys of
+//! lists, and each has a value for where it is missing. A backup can be restored.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -12,7 +14,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::spec::{Action, FailurePolicy};
+use super::history::{HistoryEntry, Replaced, SupersededPlan};
+use super::spec::Action;
+use super::terms::Terms;
+use super::time;
 
 /// What the operator found, plans, does and remembers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +41,7 @@ pub struct VirtPlatformConfigStatus {
     #[schemars(length(max = 64))]
     pub source_snapshot_hash: Option<String>,
     /// When this plan was published.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub planned_at: Option<Time>,
     /// The generation of spec that the plan was made from.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +61,7 @@ pub struct VirtPlatformConfigStatus {
     #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
     pub applied_options: Option<Value>,
     /// The approval of this plan, once there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "if_complete")]
     pub approval: Option<Approval>,
     /// The plan in figures and one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +87,7 @@ pub struct VirtPlatformConfigStatus {
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     pub superseded: Vec<SupersededPlan>,
     /// The state in the field's standard form.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "time::conditions")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
@@ -95,16 +100,26 @@ pub struct LeftOut {
     #[schemars(length(min = 1, max = 63))]
     pub feature: String,
     /// Why, and what to do for it.
+    #[serde(default)]
     #[schemars(length(max = 1024))]
     pub reason: String,
 }
 
-/// The items but for those of the Go program, whose plans had neither operation nor wave: nothing of such a plan can be carried out, and the
+/// Members that the items of the Go program have not; ours have one of them at least.
+const OURS: [&str; 5] = ["operation", "wave", "itemHash", "applied", "appliedBefore"];
+
+/// The items but for those of the Go program: nothing of such a plan can be carried out, and the
 /// next one replaces it. Any other item that does not fit is an error: what it remembers must not be lost.
 fn those_that_fit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Item>, D::Error> {
     let found = Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default();
-    let ours = found.into_iter().filter(|item| item.get("operation").is_some() || item.get("wave").is_some());
+    let ours = found.into_iter().filter(|item| OURS.iter().any(|member| item.get(member).is_some()));
     ours.map(|item| serde_json::from_value(item).map_err(D::Error::custom)).collect()
+}
+
+/// An approval of which nothing is missing; any other approves nothing.
+fn if_complete<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Approval>, D::Error> {
+    let found = Option::<Value>::deserialize(deserializer)?;
+    Ok(found.and_then(|approval| serde_json::from_value(approval).ok()))
 }
 
 /// Where a configuration stands.
@@ -135,9 +150,10 @@ pub enum Phase {
 }
 
 /// How much a change disturbs the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Severity {
     /// Nothing that runs is disturbed.
+    #[default]
     Low,
     /// Workloads may move, or a component restarts.
     Medium,
@@ -150,6 +166,7 @@ pub enum Severity {
 #[serde(rename_all = "camelCase")]
 pub struct PlannedSpec {
     /// SHA-256 of spec without action and approvedPlanHash.
+    #[serde(default)]
     #[schemars(length(max = 64))]
     pub hash: String,
     /// spec.approvedPlanHash at that time; the same value approves nothing again.
@@ -161,7 +178,7 @@ pub struct PlannedSpec {
     #[schemars(length(max = 256))]
     pub replan: Option<String>,
     /// When this plan took the place of another one on display; absent for the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub revised_at: Option<Time>,
     /// spec.approvedPlanHash, once it has approved an execution, for as long as it stays in spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,43 +187,6 @@ pub struct PlannedSpec {
     /// How the plan is carried out, beside its items.
     #[serde(default, skip_serializing_if = "Terms::is_default")]
     pub terms: Terms,
-}
-
-/// How a plan is carried out, as far as that is no part of its items: it is part of the digest. What is left to its default is absent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Terms {
-    /// spec.failurePolicy, if it is Continue.
-    #[serde(skip_serializing_if = "FailurePolicy::is_default")]
-    pub failure_policy: FailurePolicy,
-    /// spec.waitTimeout, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub wait_timeout: Option<String>,
-    /// Of each pool whose machines reboot, how many at a time and how many in all.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub pools: BTreeMap<String, PoolTerms>,
-}
-
-impl Terms {
-    /// Whether the digest need not name them.
-    #[must_use]
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// How many machines of a pool reboot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PoolTerms {
-    /// The pool's spec.maxUnavailable, if it is not 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub max_unavailable: Option<String>,
-    /// The order of magnitude of its machines: 10, 100, 1000, ... or absent below 10. A machine that comes or goes makes no other plan.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub machines_at_least: Option<u32>,
 }
 
 /// An approval, for one plan and one execution.
@@ -222,6 +202,7 @@ pub struct Approval {
     #[schemars(length(max = 256))]
     pub by: String,
     /// When the approval was seen.
+    #[serde(deserialize_with = "time::or_unknown")]
     pub at: Time,
     /// The generation of spec that carried it.
     pub generation: i64,
@@ -236,22 +217,6 @@ pub struct Approval {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]
     pub replaced: Vec<Replaced>,
-}
-
-/// A value that a plan replaced.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Replaced {
-    /// The item.
-    #[schemars(length(max = 253))]
-    pub item: String,
-    /// An RFC 6901 pointer into its object.
-    #[schemars(length(max = 256))]
-    pub path: String,
-    /// The value before, as JSON, as far as it may be shown; absent if there was none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 128))]
-    pub was: String,
 }
 
 /// The rules by which a plan becomes approved.
@@ -313,12 +278,16 @@ pub struct Item {
     #[schemars(length(max = 253))]
     pub name: String,
     /// The object.
+    #[serde(default)]
     pub target_ref: TargetRef,
     /// What happens to it.
+    #[serde(default)]
     pub operation: Operation,
     /// Items of a wave are written together; the next wave waits for them.
+    #[serde(default)]
     pub wave: u32,
     /// How much that disturbs the cluster.
+    #[serde(default)]
     pub impact_severity: Severity,
     /// The change, as the API server computed it by a dry run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -355,16 +324,16 @@ pub struct Item {
     pub state: ItemState,
     /// What is going on, and what to do if something is wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 4096))]
+    #[schemars(length(max = 32768))]
     pub message: String,
     /// When state last changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub last_transition_time: Option<Time>,
     /// When waiting for it to take effect began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub wait_started_at: Option<Time>,
     /// Since when a pause holds it up, during which spec.waitTimeout stands still.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub paused_since: Option<Time>,
     /// SHA-256 of everything that was reviewed of this item.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -383,12 +352,15 @@ pub struct Item {
 #[serde(rename_all = "camelCase")]
 pub struct TargetRef {
     /// `group/version`, or `version` for the core group.
+    #[serde(default)]
     #[schemars(length(max = 253))]
     pub api_version: String,
     /// The kind.
+    #[serde(default)]
     #[schemars(length(max = 63))]
     pub kind: String,
     /// The name.
+    #[serde(default)]
     #[schemars(length(max = 253))]
     pub name: String,
     /// The namespace, for namespaced kinds.
@@ -447,7 +419,7 @@ impl TargetRef {
 }
 
 /// What an item does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Operation {
     /// The object is created.
     Create,
@@ -457,7 +429,8 @@ pub enum Operation {
     Remove,
     /// The object is as wanted.
     NoChange,
-    /// The object can't be written; the message says what to do.
+    /// The object can't be written; the message says what to do. Also where a status does not say what happens to it.
+    #[default]
     Blocked,
     /// The object can only be previewed after another item has been applied.
     Deferred,
@@ -491,8 +464,10 @@ pub enum ItemState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Truncated {
     /// Lines shown.
+    #[serde(default)]
     pub shown: u32,
     /// Lines in all.
+    #[serde(default)]
     pub total: u32,
     /// Lines that the whole diff adds.
     #[serde(default)]
@@ -506,9 +481,11 @@ pub struct Truncated {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conflict {
     /// An RFC 6901 pointer.
+    #[serde(default)]
     #[schemars(length(max = 1024))]
     pub path: String,
     /// The field manager that owns it.
+    #[serde(default)]
     #[schemars(length(max = 256))]
     pub manager: String,
     /// Its present value.
@@ -528,6 +505,7 @@ pub struct Conflict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Applied {
     /// The uid of the object.
+    #[serde(default)]
     #[schemars(length(max = 64))]
     pub uid: String,
     /// The fields that we own, in the notation of metadata.managedFields. Left out where they would not fit; `pathsHash`
@@ -540,6 +518,7 @@ pub struct Applied {
     #[schemars(length(max = 64))]
     pub paths_hash: Option<String>,
     /// SHA-256 of their values, as the API server answered them.
+    #[serde(default)]
     #[schemars(length(max = 64))]
     pub hash: String,
 }
@@ -549,8 +528,10 @@ pub struct Applied {
 #[serde(rename_all = "camelCase")]
 pub struct Input {
     /// The object it was read from.
+    #[serde(default)]
     pub target: TargetRef,
     /// An RFC 6901 pointer.
+    #[serde(default)]
     #[schemars(length(max = 1024))]
     pub path: String,
     /// The value, or what the profile made of it; absent if there was none.
@@ -571,59 +552,6 @@ pub struct InputBefore {
     pub value: Option<Value>,
 }
 
-/// One earlier plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HistoryEntry {
-    /// Its digest.
-    #[schemars(length(max = 80))]
-    pub plan_hash: String,
-    /// When it ended.
-    pub at: Time,
-    /// How it ended: Completed, CompletedWithErrors, Failed, Withdrawn or Stale.
-    #[schemars(length(max = 32))]
-    pub outcome: String,
-    /// The field manager whose edit approved it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 256))]
-    pub approved_by: Option<String>,
-    /// By which rule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub how: Option<ApprovedBy>,
-    /// When its approval was seen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approved_at: Option<Time>,
-    /// The generation of spec that carried the approval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub generation: Option<i64>,
-    /// The version of the operator that made the plan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 64))]
-    pub operator_version: Option<String>,
-    /// The plan in one sentence.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 512))]
-    pub text: String,
-    /// Machines that it rebooted, or was to.
-    #[serde(default)]
-    pub machines: u32,
-    /// What it replaced: as many values as fit, of the last executions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]
-    pub replaced: Vec<Replaced>,
-}
-
-/// A plan that an edit of spec replaced before anybody approved it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SupersededPlan {
-    /// Its digest.
-    #[schemars(length(max = 80))]
-    pub plan_hash: String,
-    /// When it was replaced.
-    pub at: Time,
-}
-
 /// Schema of a value of any type.
 struct Preserved;
 
@@ -640,3 +568,6 @@ impl JsonSchema for Preserved {
         schemars::json_schema!({"x-kubernetes-preserve-unknown-fields": true})
     }
 }
+
+#[cfg(test)]
+mod tests;

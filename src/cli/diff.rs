@@ -71,7 +71,7 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
     let engine = Engine::new(cluster, &pools, &unheard);
     let kinds = profile.kinds().iter().map(|declared| declared.kind).chain([pools.watched()]);
     let served = engine.served(kinds).await.map_err(|error| error.to_string())?;
-    if let Some(kind) = served.get(&pools.watched()) {
+    if let Some(kind) = served.served.get(&pools.watched()) {
         let all =
             cluster.list(kind).await.map_err(|error| format!("listing {} failed: {error}", kind.resource.plural))?;
         pools.saw_all(&all);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::printed::{self, DIFFERENT, FAILED, SAME};
 use crate::api::{self, TargetRef};
-use crate::engine::{answers, exclusions};
+use crate::engine::{answers, exclusions, undeclared};
 use crate::plan::item::Effect;
 use crate::plan::overrides::Choices;
 use crate::plan::{Basis, Plan, offline};
@@ -90,6 +90,9 @@ fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
     let known: Vec<Value> = recorded.iter().chain(crds.iter().flatten()).cloned().collect();
     // A folder that was not given says nothing of what a cluster has.
     let objects = flags.objects.as_ref().map(|_| recorded.as_slice());
+    if let Some(error) = undeclared(planner.as_ref(), profile.kinds()) {
+        return Err(format!("the plan could not be made: {error}"));
+    }
     let missing: Vec<_> = planner
         .prerequisites()
         .into_iter()
@@ -109,6 +112,7 @@ fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
     let nodes = recorded.iter().filter(|object| text(object, "/kind") == "Node");
     let of_nodes = nodes.flat_map(|node| answers(planner.node_questions(), node)).collect();
     let inputs = inputs(planner.as_ref(), &known).in_surroundings(Surroundings { not_served, of_nodes });
+    let inputs = inputs.declaring(profile.kinds());
     let drafts = planner.draft(&inputs).map_err(|error| format!("the plan could not be made: {error}"))?;
     choices.exclusions = exclusions(planner.as_ref(), &inputs).map_err(|error| error.to_string())?;
     let options = own.map(|own| json!({about.options_key: own}));
@@ -125,6 +129,7 @@ fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
         },
     )?;
     let left_out = planner.left_out(&inputs).map_err(|error| error.to_string())?;
+    inputs.check().map_err(|error| format!("the plan could not be made: {error}"))?;
     let plan = Plan { left_out, ..plan };
     let left = recorded.iter().filter(|object| is_written(profile, object)).map(TargetRef::of);
     let left = left.filter(|object| !plan.items.iter().any(|item| item.target.is_same_object(object))).collect();

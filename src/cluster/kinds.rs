@@ -1,6 +1,8 @@
 //! Which kinds are served, in which version, under which path.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
@@ -64,6 +66,54 @@ impl Subject {
     }
 }
 
+/// How long the answer about one version of a group is waited for: what stands behind an APIService may accept a connection and say nothing.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A version of an API group that does not answer, although the API server does: what stands behind its APIService is out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SilentGroup {
+    group: String,
+    version: String,
+}
+
+impl SilentGroup {
+    /// Whether the kind is looked up there first.
+    #[must_use]
+    pub fn has(&self, kind: &Kind) -> bool {
+        self.group == kind.group && kind.versions.first().is_some_and(|version| *version == self.version)
+    }
+}
+
+impl fmt::Display for SilentGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, version } = self;
+        write!(
+            f,
+            "the API group {group}/{version} does not answer: look at its APIService {version}.{group}; it is tried again"
+        )
+    }
+}
+
+/// A kind could not be looked up: it is not known whether it is served.
+#[derive(Debug, thiserror::Error)]
+pub enum LookUpError {
+    /// Only its group does not answer.
+    #[error("{0}")]
+    Group(SilentGroup),
+    /// The server did not answer.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+}
+
+impl From<LookUpError> for ClusterError {
+    fn from(error: LookUpError) -> Self {
+        match error {
+            LookUpError::Group(group) => Self::Transient { message: group.to_string() },
+            LookUpError::Cluster(error) => error,
+        }
+    }
+}
+
 /// What each version of a group serves, as far as it was asked for: (group, version) to kinds. A version that is not
 /// served is empty. All of a group is forgotten when one of its CRDs changes.
 #[derive(Debug, Default)]
@@ -79,6 +129,15 @@ impl Cluster {
     ///
     /// If the server did not answer.
     pub async fn resolve(&self, kind: &Kind) -> Result<Option<Served>, ClusterError> {
+        Ok(self.look_up(kind).await?)
+    }
+
+    /// The same, where it matters whether only the kind's group does not answer.
+    ///
+    /// # Errors
+    ///
+    /// If that is so, or the server did not answer.
+    pub async fn look_up(&self, kind: &Kind) -> Result<Option<Served>, LookUpError> {
         for version in kind.versions {
             let served = self.resolve_version(kind.group, version, kind.kind).await?;
             // Another CRD may have taken the name of the kind: its objects are not the ones that are meant, nor are our rights.
@@ -95,12 +154,21 @@ impl Cluster {
     ///
     /// If the server did not answer.
     pub async fn resolve_object(&self, object: &Value) -> Result<Option<Served>, ClusterError> {
+        Ok(self.look_up_object(object).await?)
+    }
+
+    /// The same, where it matters whether only the kind's group does not answer.
+    ///
+    /// # Errors
+    ///
+    /// If that is so, or the server did not answer.
+    pub async fn look_up_object(&self, object: &Value) -> Result<Option<Served>, LookUpError> {
         let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = text("apiVersion").rsplit_once('/').unwrap_or(("", text("apiVersion")));
         self.resolve_version(group, version, text("kind")).await
     }
 
-    async fn resolve_version(&self, group: &str, version: &str, kind: &str) -> Result<Option<Served>, ClusterError> {
+    async fn resolve_version(&self, group: &str, version: &str, kind: &str) -> Result<Option<Served>, LookUpError> {
         if (group, version, kind) == CRD {
             return Ok(Some(crd()));
         }
@@ -114,18 +182,54 @@ impl Cluster {
         if let Some(known) = self.cache().versions.get(&key) {
             return Ok(find(known));
         }
-        let answer = match group {
-            "" => self.client.list_core_api_resources(version).await,
-            group => self.client.list_api_group_resources(&format!("{group}/{version}")).await,
-        };
-        let served = match answer.map_err(ClusterError::from) {
-            Ok(list) => kinds(group, version, &list),
-            Err(ClusterError::NotServed | ClusterError::NotFound { .. }) => Vec::new(),
-            Err(error) => return Err(error),
-        };
+        let served = self.discover(group, version).await?;
         let found = find(&served);
         self.cache().versions.insert(key, served);
         Ok(found)
+    }
+
+    /// What that version of the group serves now; nothing if there is no such version. A failure is not kept: the next one who wants to
+    /// know asks again.
+    async fn discover(&self, group: &str, version: &str) -> Result<Vec<Served>, LookUpError> {
+        let asked = async {
+            match group {
+                "" => self.client.list_core_api_resources(version).await,
+                group => self.client.list_api_group_resources(&format!("{group}/{version}")).await,
+            }
+        };
+        let (error, may_be_alone) = match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Ok(list)) => return Ok(kinds(group, version, &list)),
+            Ok(Err(error)) => {
+                let of_server = matches!(&error, kube::Error::Api(status) if status.code >= 500);
+                (ClusterError::from(error), of_server)
+            }
+            Err(_) => (ClusterError::Transient { message: format!("no answer about {group}/{version}") }, true),
+        };
+        match error {
+            ClusterError::NotServed | ClusterError::NotFound { .. } => Ok(Vec::new()),
+            error if may_be_alone && !group.is_empty() && self.answers().await => {
+                tracing::debug!(group, version, %error, "an API group does not answer");
+                Err(LookUpError::Group(SilentGroup { group: group.to_owned(), version: version.to_owned() }))
+            }
+            error => Err(error.into()),
+        }
+    }
+
+    /// Whether the API server itself answers, whatever stands behind it.
+    async fn answers(&self) -> bool {
+        matches!(tokio::time::timeout(PATIENCE, self.client.apiserver_version()).await, Ok(Ok(_)))
+    }
+
+    /// Whether the group of `kind`, of which a request was not answered, is what does not answer.
+    pub async fn silence_of(&self, kind: &Served) -> Option<SilentGroup> {
+        let ApiResource { group, version, .. } = &kind.resource;
+        if group.is_empty() {
+            return None;
+        }
+        match self.discover(group, version).await {
+            Err(LookUpError::Group(silent)) => Some(silent),
+            Ok(_) | Err(LookUpError::Cluster(_)) => None,
+        }
     }
 
     /// Forgets what is known of the kinds of `group`: its CRDs have changed.

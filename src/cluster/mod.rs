@@ -17,7 +17,7 @@ pub use client::{ConnectError, client, connect};
 pub use config::StoredStatus;
 pub use error::{Cause, ClusterError, Refusal};
 pub use events::Note;
-pub use kinds::{Served, Subject};
+pub use kinds::{LookUpError, Served, SilentGroup, Subject};
 pub use preview::Previewed;
 pub use write::{ApplyMode, Precondition};
 

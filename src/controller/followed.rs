@@ -9,7 +9,7 @@ use super::gather::GatherError;
 use super::watches::{Scope, crd_subject};
 use crate::api::{Item, TargetRef, VirtPlatformConfigSpec};
 use crate::cluster::{Served, Subject};
-use crate::engine::Engine;
+use crate::engine::{Engine, Kinds};
 use crate::registry::{self, Watched};
 
 /// Opens the watches that `config` will need, so that a replica which comes to lead has them. What can't be opened now is
@@ -24,20 +24,21 @@ pub(super) async fn warm(ctx: &Context, config: &str, spec: &VirtPlatformConfigS
     let opened = async {
         let served = served_kinds(ctx, config, profile, &engine).await?;
         let targets = read_targets(planner.as_ref()).chain(items.iter().map(|item| item.target_ref.clone()));
-        Ok::<_, GatherError>(ctx.watches.follow(config, &scopes(ctx, profile, &served, targets)).await?)
+        Ok::<_, GatherError>(ctx.watches.follow(config, &scopes(ctx, profile, &served.served, targets)).await?)
     };
     if let Err(error) = opened.await {
         tracing::debug!(config, %error, "watches can't be opened yet");
     }
 }
 
-/// The profile's kinds that are served. What is not served may come: its CRD is followed.
+/// Which of the profile's kinds are served. What is not served may come: its CRD is followed. Kinds whose group does not answer are not
+/// watched: they are asked for again with whatever is Blocked.
 pub(super) async fn served_kinds(
     ctx: &Context,
     config: &str,
     profile: &dyn Profile,
     engine: &Engine<'_>,
-) -> Result<BTreeMap<Kind, Served>, GatherError> {
+) -> Result<Kinds, GatherError> {
     let mut kinds: Vec<_> = profile.kinds().iter().map(|declared| declared.kind).collect();
     kinds.push(ctx.rollouts.watched());
     for kind in &kinds {

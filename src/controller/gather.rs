@@ -21,7 +21,7 @@ use super::triggers::Causes;
 use super::watches::NotListed;
 use crate::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
 use crate::clock::now;
-use crate::cluster::{ClusterError, Served, Subject};
+use crate::cluster::{ClusterError, LookUpError, Served, Subject};
 use crate::engine::{self, CONCURRENCY, Drafting, Engine, EngineError, Task, version};
 use crate::plan::claim::Claim;
 use crate::plan::health::Rollout;
@@ -203,7 +203,7 @@ impl Look<'_> {
         before: Option<&Drafted>,
     ) -> Result<Result<Drafted, World>, GatherError> {
         let served = served_kinds(self.ctx, self.config, self.profile, &self.engine).await?;
-        let reads = scopes(self.ctx, self.profile, &served, read_targets(planner));
+        let reads = scopes(self.ctx, self.profile, &served.served, read_targets(planner));
         if let Some(scope) = self.ctx.watches.follow(self.config, &reads).await?.first() {
             return Err(GatherError::Unwatched { kind: scope.served.resource.kind.clone(), remedy: scope.remedy() });
         }
@@ -216,7 +216,7 @@ impl Look<'_> {
             Drafting::Drafted(engine::Wanted { mut drafts, inputs, exclusions, left_out, used }) => {
                 let generation = self.wanted.generation;
                 drafts.extend(prune::departed(self.status, &drafts, self.wanted.options.as_ref()));
-                let unwatched = self.follow(&served, read_targets(planner), &drafts).await?;
+                let unwatched = self.follow(&served.served, read_targets(planner), &drafts).await?;
                 Ok(Drafted { generation, drafts, inputs, exclusions, left_out, used, unwatched })
             }
             Drafting::Missing(missing) => Err(World::Missing(missing)),
@@ -348,9 +348,13 @@ impl Look<'_> {
             return Ok(None);
         }
         let target = &known.item.target;
-        let describe = |source| GatherError::Object { object: target.to_string(), source };
-        let Some(kind) = self.ctx.cluster.resolve_object(&target.empty()).await.map_err(describe)? else {
-            return Ok(None);
+        let kind = match self.ctx.cluster.look_up_object(&target.empty()).await {
+            Ok(Some(kind)) => kind,
+            // That its group does not answer is the engine's to tell.
+            Ok(None) | Err(LookUpError::Group(_)) => return Ok(None),
+            Err(LookUpError::Cluster(source)) => {
+                return Err(GatherError::Object { object: target.to_string(), source });
+            }
         };
         // An object that can't be read is the engine's to judge.
         let Ok(live) = self.engine.get(&kind, target.namespace.as_deref(), &target.name).await else {

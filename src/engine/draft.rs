@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{CONCURRENCY, Engine, EngineError};
 use crate::api::Input;
-use crate::cluster::Served;
+use crate::cluster::{LookUpError, Served, SilentGroup};
 use crate::plan::overrides::{Exclusions, is_override};
 use crate::plan::{pointer, wire};
 
@@ -41,22 +41,49 @@ pub struct Wanted {
     pub used: Remembered,
 }
 
+/// What is known of kinds; those in neither map are not served.
+#[derive(Debug, Clone, Default)]
+pub struct Kinds {
+    /// Those that are served.
+    pub served: BTreeMap<Kind, Served>,
+    /// Those that may be: their group does not answer. They are never taken for not served, so nothing is left out or taken back because
+    /// of that, and what needs or reads one waits.
+    pub unknown: BTreeMap<Kind, SilentGroup>,
+}
+
+impl Kinds {
+    /// Where the kind is served, if it is.
+    fn known(&self, kind: &Kind) -> Result<Option<&Served>, EngineError> {
+        match self.unknown.get(kind) {
+            Some(group) => Err(EngineError::Silent { kind: kind.kind, group: group.clone() }),
+            None => Ok(self.served.get(kind)),
+        }
+    }
+}
+
 impl Engine<'_> {
     /// Which of `kinds` are served.
     ///
     /// # Errors
     ///
-    /// If the server does not answer.
-    pub async fn served(&self, kinds: impl IntoIterator<Item = Kind>) -> Result<BTreeMap<Kind, Served>, EngineError> {
-        let mut served = BTreeMap::new();
+    /// If the server does not answer, or the group of the rollouts: those that are not known must not be taken for absent.
+    pub async fn served(&self, kinds: impl IntoIterator<Item = Kind>) -> Result<Kinds, EngineError> {
+        let mut found = Kinds::default();
         for kind in kinds {
+            if let Some(silent) = found.unknown.values().find(|silent| silent.has(&kind)).cloned() {
+                found.unknown.insert(kind, silent);
+                continue;
+            }
             // One after the other: the kinds of a group are known from one request, and all of them after the first plan.
-            let found = self.cluster.resolve(&kind).await;
-            if let Some(found) = found.map_err(|source| EngineError::Kind { kind: kind.kind, source })? {
-                served.insert(kind, found);
+            match self.cluster.look_up(&kind).await {
+                Ok(Some(served)) => drop(found.served.insert(kind, served)),
+                Ok(None) => {}
+                Err(LookUpError::Group(silent)) => drop(found.unknown.insert(kind, silent)),
+                Err(LookUpError::Cluster(source)) => return Err(EngineError::Kind { kind: kind.kind, source }),
             }
         }
-        Ok(served)
+        found.known(&self.rollouts.watched())?;
+        Ok(found)
     }
 
     /// Reads what `planner` asks for and is not `remembered`, as far as its kind, one of `kinds`, is `served`, and lets it draft.
@@ -68,20 +95,26 @@ impl Engine<'_> {
         &self,
         planner: &dyn Planner,
         kinds: &[Declared],
-        served: &BTreeMap<Kind, Served>,
+        served: &Kinds,
         remembered: Remembered,
     ) -> Result<Drafting, EngineError> {
+        if let Some(error) = undeclared(planner, kinds) {
+            return Ok(Drafting::Invalid(format!("The plan could not be made: {error}.")));
+        }
         let prerequisites = planner.prerequisites();
         let mut missing = Vec::new();
-        for needed in prerequisites.iter().filter(|needed| !served.contains_key(&needed.kind)) {
+        for needed in &prerequisites {
             let kind = needed.kind;
+            if served.known(&kind)?.is_some() {
+                continue;
+            }
             missing.push(format!("{} (CRD {}) is not installed: {}", kind.kind, kind.crd_name(), needed.hint));
         }
         let unknown = planner.reads().into_iter().filter(|read| !remembered.knows(read));
         let reads = stream::iter(unknown).map(|read| self.read(read, served));
         let objects: Vec<(Read, Option<Value>)> = reads.buffered(CONCURRENCY).try_collect().await?;
         for needed in prerequisites {
-            let Some((namespace, name)) = needed.object.filter(|_| served.contains_key(&needed.kind)) else {
+            let Some((namespace, name)) = needed.object.filter(|_| served.served.contains_key(&needed.kind)) else {
                 continue;
             };
             let read = Read { kind: needed.kind, namespace, name };
@@ -102,12 +135,15 @@ impl Engine<'_> {
             Some(known) => known.clone(),
             None => self.ask_nodes(planner.node_questions()).await?,
         };
-        let not_served = kinds.iter().map(|declared| declared.kind).filter(|kind| !served.contains_key(kind)).collect();
+        let not_served = |kind: &Kind| !served.served.contains_key(kind) && !served.unknown.contains_key(kind);
+        let not_served = kinds.iter().map(|declared| declared.kind).filter(not_served).collect();
         let surroundings = Surroundings { not_served, of_nodes };
-        let inputs = Inputs::remembering(objects, remembered).in_surroundings(surroundings);
-        let drafted = planner
-            .draft(&inputs)
-            .and_then(|drafts| Ok((drafts, exclusions(planner, &inputs)?, planner.left_out(&inputs)?)));
+        let inputs = Inputs::remembering(objects, remembered).in_surroundings(surroundings).declaring(kinds);
+        let drafted = planner.draft(&inputs).and_then(|drafts| {
+            let (exclusions, left_out) = (exclusions(planner, &inputs)?, planner.left_out(&inputs)?);
+            inputs.check()?;
+            Ok((drafts, exclusions, left_out))
+        });
         Ok(match drafted {
             Ok((drafts, exclusions, left_out)) => {
                 // Where nothing is overridden, the plan need not say so.
@@ -122,8 +158,8 @@ impl Engine<'_> {
         })
     }
 
-    async fn read(&self, read: Read, served: &BTreeMap<Kind, Served>) -> Result<(Read, Option<Value>), EngineError> {
-        let object = match served.get(&read.kind) {
+    async fn read(&self, read: Read, served: &Kinds) -> Result<(Read, Option<Value>), EngineError> {
+        let object = match served.known(&read.kind)? {
             Some(kind) => self.get(kind, read.namespace.as_deref(), &read.name).await,
             None => Ok(None),
         };
@@ -143,6 +179,15 @@ pub fn exclusions(planner: &dyn Planner, inputs: &Inputs) -> Result<Exclusions, 
     pointer::push(&mut place, DISABLED_RESOURCES);
     let value = inputs.value(&read, &place)?;
     Ok(Exclusions::parse(value.as_ref().and_then(Value::as_str)))
+}
+
+/// A kind that `planner` needs or reads and its profile does not declare: it would not be served on any cluster.
+#[must_use]
+pub fn undeclared(planner: &dyn Planner, kinds: &[Declared]) -> Option<DraftError> {
+    let needed = planner.prerequisites().into_iter().map(|needed| needed.kind);
+    let mut all = needed.chain(planner.reads().into_iter().map(|read| read.kind));
+    let unknown = all.find(|kind| !kinds.iter().any(|declared| declared.kind == *kind))?;
+    Some(DraftError::UndeclaredKind { kind: unknown.kind, group: unknown.group })
 }
 
 /// What people call the object.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::remedy::{self, About};
 use super::{Engine, EngineError, Task, manager, order};
 use crate::api::{FIELD_MANAGER, Item, ItemState, Operation, TargetRef};
-use crate::cluster::{ApplyMode, ClusterError, Precondition, Previewed, Served};
+use crate::cluster::{ApplyMode, ClusterError, LookUpError, Precondition, Previewed, Served, SilentGroup};
 use crate::plan::claim::Claim;
 use crate::plan::compose::{compose, target};
 use crate::plan::document::{self, into_document, remains};
@@ -33,6 +33,11 @@ impl Obstacle {
     /// What only a person can change.
     fn blocks(remedy: impl Into<String>) -> Self {
         Self::Blocks(remedy.into(), false)
+    }
+
+    /// Nobody can tell while that group does not answer. Others do.
+    fn silent(group: &SilentGroup) -> Self {
+        Self::Blocks(group.to_string(), true)
     }
 
     /// The same, saying what was overridden of the object: that may be what the server refuses.
@@ -137,7 +142,8 @@ impl Engine<'_> {
                 return Ok(Preview::gone(None));
             }
             Ok((None, target)) => return blocked(remedy::not_served(&target)),
-            Err(source) => return Err(EngineError::Preview { object: described, source }.into()),
+            Err(LookUpError::Group(silent)) => return Err(Obstacle::silent(&silent)),
+            Err(LookUpError::Cluster(source)) => return Err(EngineError::Preview { object: described, source }.into()),
         };
         if kind.namespaced != target.namespace.is_some() {
             return blocked(remedy::wrong_scope(&target, kind.namespaced));
@@ -163,12 +169,12 @@ impl Engine<'_> {
         task: Task<'_>,
         draft: &Draft,
         mut target: TargetRef,
-    ) -> Result<(Option<Served>, TargetRef), ClusterError> {
+    ) -> Result<(Option<Served>, TargetRef), LookUpError> {
         let found = match (&draft.body, check::declared(task.kinds, &target)) {
-            (Body::Remove(_), Some(declared)) => self.cluster.resolve(&declared.kind).await?,
+            (Body::Remove(_), Some(declared)) => self.cluster.look_up(&declared.kind).await?,
             _ => {
                 let named = json!({"apiVersion": target.api_version, "kind": target.kind});
-                self.cluster.resolve_object(&named).await?
+                self.cluster.look_up_object(&named).await?
             }
         };
         if let Some(found) = &found {
@@ -335,9 +341,10 @@ impl Engine<'_> {
     async fn live(&self, subject: &Subject<'_>) -> Result<Option<Value>, Obstacle> {
         match self.get(&subject.kind, subject.namespace(), &subject.target.name).await {
             Ok(live) => Ok(live),
-            Err(error @ ClusterError::Transient { .. }) => {
-                Err(EngineError::Object { object: subject.target.to_string(), source: error }.into())
-            }
+            Err(source @ ClusterError::Transient { .. }) => match self.cluster.silence_of(&subject.kind).await {
+                Some(silent) => Err(Obstacle::silent(&silent)),
+                None => Err(EngineError::Object { object: subject.target.to_string(), source }.into()),
+            },
             Err(error) => Err(self.obstacle(subject, error).await),
         }
     }
@@ -397,6 +404,11 @@ impl Engine<'_> {
                 refused(remedy::of(&refusal, &About { target, secretive }))
             }
             source @ (ClusterError::Transient { .. } | ClusterError::Conflicts(_) | ClusterError::Moved) => {
+                if let ClusterError::Transient { .. } = &source
+                    && let Some(silent) = self.cluster.silence_of(kind).await
+                {
+                    return Obstacle::silent(&silent);
+                }
                 Obstacle::Fails(EngineError::Preview { object: target.to_string(), source })
             }
         }

@@ -20,14 +20,14 @@ use profile_sdk::{Declared, Draft, Rival};
 use serde_json::Value;
 
 use crate::api::{FIELD_MANAGER, Item};
-use crate::cluster::{Cluster, ClusterError, Served, Subject};
+use crate::cluster::{Cluster, ClusterError, Served, SilentGroup, Subject};
 use crate::plan::claim::Claim;
 use crate::plan::item::PlanItem;
 use crate::plan::overrides::Choices;
 use crate::plan::{Basis, Plan, check};
 use crate::rollout::Rollouts;
 
-pub use draft::{Drafting, Wanted, exclusions};
+pub use draft::{Drafting, Kinds, Wanted, exclusions, undeclared};
 pub use nodes::answers;
 pub use write::{Outcome, write};
 
@@ -47,6 +47,14 @@ pub enum EngineError {
         kind: &'static str,
         /// Why.
         source: ClusterError,
+    },
+    /// It is not known whether a kind is served that is needed or read.
+    #[error("kind {kind} can't be looked up: {group}")]
+    Silent {
+        /// The kind.
+        kind: &'static str,
+        /// Which group does not answer.
+        group: SilentGroup,
     },
     /// An object could not be read.
     #[error("reading {object} failed: {source}")]
@@ -72,6 +80,7 @@ impl EngineError {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Drafts(_) => "InvalidDrafts",
+            Self::Silent { .. } => "Unavailable",
             Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => source.reason(),
         }
     }
@@ -81,6 +90,7 @@ impl EngineError {
     pub fn displayed(&self) -> String {
         match self {
             Self::Drafts(problem) => problem.clone(),
+            Self::Silent { kind, group } => format!("Kind {kind} can't be looked up: {group}"),
             Self::Kind { kind, source } => format!("Kind {kind} can't be looked up: {}", source.displayed()),
             Self::Object { object, source } => format!("{object} can't be read: {}", source.displayed()),
             Self::Preview { object, source } => format!("{object} can't be previewed: {}", source.displayed()),
@@ -94,7 +104,7 @@ impl EngineError {
             Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => {
                 matches!(source, ClusterError::Moved)
             }
-            Self::Drafts(_) => false,
+            Self::Drafts(_) | Self::Silent { .. } => false,
         }
     }
 }

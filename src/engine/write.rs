@@ -8,7 +8,7 @@ use crate::cluster::{ApplyMode, Cluster, ClusterError, Precondition, Subject};
 use crate::plan::item::PlanItem;
 use crate::plan::moved::{Lens, applied_view};
 use crate::plan::status::Written;
-use crate::plan::{fields, wire};
+use crate::plan::{beside, fields, wire};
 
 /// As many fields as a sentence names.
 const NAMED: usize = 10;
@@ -101,7 +101,7 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
     }
 }
 
-/// The fields of ours whose values are not those that the preview showed.
+/// The fields of ours whose values are not those that the preview showed, and what else there is that it did not show, or not any more.
 fn differing(item: &PlanItem, lens: Lens<'_>, object: &Value) -> Vec<String> {
     let view = lens.view(object, &item.owned);
     let differs = |path: &&fields::FieldPath| {
@@ -112,5 +112,6 @@ fn differing(item: &PlanItem, lens: Lens<'_>, object: &Value) -> Vec<String> {
         true => path.pointer_without_values(object),
         false => path.pointer(object),
     };
-    item.owned.iter().filter(differs).take(NAMED).map(named).collect()
+    let others = beside::differing(&item.beside, object, &item.owned);
+    item.owned.iter().filter(differs).chain(&others).take(NAMED).map(named).collect()
 }

@@ -12,7 +12,7 @@ use super::moved::{self, Lens, applied_view};
 use super::overrides::{self, Adjusted};
 use super::quantity::canonical;
 use super::redact::{self, Redactor};
-use super::{contents, diff, digest, document, message, ownership, pointer};
+use super::{beside, contents, diff, digest, document, message, ownership, pointer};
 use crate::api::{Item, Operation, Severity, TargetRef};
 use crate::limits::is_plain;
 
@@ -248,6 +248,7 @@ fn applied(
         glimpses,
         expected,
         replaced,
+        beside: change.after.iter().filter(|_| changes).flat_map(|after| beside::paths(after, &owned)).collect(),
         owned,
         target,
         rollout: live.map_or_else(|| waiting("does not exist yet"), health::of),
@@ -444,6 +445,7 @@ fn blank(draft: &Draft) -> PlanItem {
         effect: Effect::default(),
         owned: Vec::new(),
         expected: BTreeMap::new(),
+        beside: BTreeSet::new(),
         uid: None,
         resource_version: None,
         message: String::new(),

@@ -1,6 +1,6 @@
 //! The data of one item of a plan: what the server said of a draft, and what that means.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -174,6 +174,9 @@ pub struct PlanItem {
     pub owned: Vec<FieldPath>,
     /// Their values in the preview, by path, quantities in one spelling.
     pub expected: BTreeMap<String, Value>,
+    /// Where the preview's result has something that is not ours, if the item writes one: a write that gives more or less is not the reviewed
+    /// one.
+    pub beside: BTreeSet<String>,
     /// uid of the live object.
     pub uid: Option<String>,
     /// resourceVersion of the live object, for the precondition of the write.
@@ -211,7 +214,7 @@ impl PlanItem {
     /// Whether executing the plan makes of the object exactly what was `applied` before.
     #[must_use]
     pub fn restores(&self, applied: &Applied) -> bool {
-        digest::sha256(&self.expected).starts_with(&applied.hash)
+        !applied.hash.is_empty() && digest::sha256(&self.expected).starts_with(&applied.hash)
     }
 
     /// What a review must see and approval in advance may not do.

@@ -3,6 +3,7 @@
 //! **Invariant:** pure. No IO, no clock, no client; no profile and no third-party kind is named here.
 
 pub mod approval;
+pub mod beside;
 pub mod changes;
 pub mod check;
 pub mod claim;

@@ -97,6 +97,16 @@ pub enum DraftError {
         /// The name.
         name: String,
     },
+    /// The profile asked for a kind, or read an object of one, that it did not declare.
+    #[error(
+        "kind {kind} ({group}) was asked for but is not among the kinds that the profile declares: report this to the profile's owners"
+    )]
+    UndeclaredKind {
+        /// The kind.
+        kind: &'static str,
+        /// Its API group.
+        group: &'static str,
+    },
     /// The profile looked at more of an object than the last time: the engine reads it and asks again. Profiles pass it on.
     #[error("something is needed of an object that was not read")]
     Forgotten,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::{DraftError, Kind, ObjectRef};
+use crate::{Declared, DraftError, Kind, ObjectRef};
 
 /// An object that a profile wants to read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,7 +45,7 @@ pub struct NodeQuestion {
 /// What the cluster has beside the objects that a profile reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Surroundings {
-    /// Kinds of [`crate::Profile::kinds`] that are not served.
+    /// Kinds of [`crate::Profile::kinds`] that are not served. A kind of which that is not known is none of them.
     pub not_served: BTreeSet<Kind>,
     /// The names of those [`crate::Planner::node_questions`] whose answer is yes.
     pub of_nodes: BTreeSet<&'static str>,
@@ -56,6 +56,10 @@ pub struct Surroundings {
 pub struct Inputs {
     objects: BTreeMap<Read, Option<Value>>,
     surroundings: Surroundings,
+    /// The kinds of [`crate::Profile::kinds`], where somebody has said which they are.
+    declared: Option<BTreeSet<Kind>>,
+    /// Kinds that were asked for and are none of these.
+    undeclared: RefCell<BTreeSet<Kind>>,
     recorded: RefCell<BTreeMap<(ObjectRef, String), Option<Value>>>,
     used: RefCell<BTreeMap<(Read, String), Used>>,
     remembered: Remembered,
@@ -125,10 +129,38 @@ impl Inputs {
         Self { surroundings, ..self }
     }
 
-    /// Whether the kind, one of [`crate::Profile::kinds`], is served.
+    /// The same, for a profile with these [`crate::Profile::kinds`]: of others nothing is known, and asking for one is an error.
+    #[must_use]
+    pub fn declaring(self, kinds: &[Declared]) -> Self {
+        Self { declared: Some(kinds.iter().map(|declared| declared.kind).collect()), ..self }
+    }
+
+    /// Whether the kind, one of [`crate::Profile::kinds`], is served. One that the profile does not declare is not: see
+    /// [`Inputs::check`].
     #[must_use]
     pub fn serves(&self, kind: &Kind) -> bool {
-        !self.surroundings.not_served.contains(kind)
+        self.is_declared(kind) && !self.surroundings.not_served.contains(kind)
+    }
+
+    fn is_declared(&self, kind: &Kind) -> bool {
+        let is_declared = self.declared.as_ref().is_none_or(|declared| declared.contains(kind));
+        if !is_declared {
+            self.undeclared.borrow_mut().insert(*kind);
+        }
+        is_declared
+    }
+
+    /// Whether the profile has asked only for kinds that it declares, as far as [`Inputs::declaring`] has said which these are. To be
+    /// asked when it has drafted.
+    ///
+    /// # Errors
+    ///
+    /// [`DraftError::UndeclaredKind`] for the first kind that it does not declare.
+    pub fn check(&self) -> Result<(), DraftError> {
+        match self.undeclared.borrow().first() {
+            Some(kind) => Err(undeclared_kind(kind)),
+            None => Ok(()),
+        }
     }
 
     /// Whether it is so of any node, recorded as used.
@@ -155,7 +187,8 @@ impl Inputs {
     ///
     /// # Errors
     ///
-    /// [`DraftError::Undeclared`] if `read` is not among [`crate::Planner::reads`].
+    /// [`DraftError::Undeclared`] if `read` is not among [`crate::Planner::reads`], [`DraftError::UndeclaredKind`] if its kind is not among
+    /// [`crate::Profile::kinds`]: such an object would be absent on every cluster.
     pub fn value(&self, read: &Read, path: &str) -> Result<Option<Value>, DraftError> {
         self.derive(read, path, |value| value.cloned())
     }
@@ -172,6 +205,7 @@ impl Inputs {
         path: &str,
         extract: impl FnOnce(Option<&Value>) -> Option<Value>,
     ) -> Result<Option<Value>, DraftError> {
+        self.declares(read)?;
         let place = (read.clone(), path.to_owned());
         let value = match self.objects.get(read) {
             Some(object) => extract(object.as_ref().and_then(|object| object.pointer(path))),
@@ -197,6 +231,7 @@ impl Inputs {
     ///
     /// As [`Inputs::value`].
     pub fn version(&self, read: &Read) -> Result<String, DraftError> {
+        self.declares(read)?;
         let target = self.reference(read)?;
         Ok(target.api_version.rsplit('/').next().unwrap_or_default().to_owned())
     }
@@ -215,6 +250,10 @@ impl Inputs {
             .collect()
     }
 
+    fn declares(&self, read: &Read) -> Result<(), DraftError> {
+        if self.is_declared(&read.kind) { Ok(()) } else { Err(undeclared_kind(&read.kind)) }
+    }
+
     fn reference(&self, read: &Read) -> Result<ObjectRef, DraftError> {
         match self.objects.get(read) {
             Some(object) => Ok(reference(read, object.as_ref())),
@@ -225,6 +264,10 @@ impl Inputs {
 
 fn undeclared(read: &Read) -> DraftError {
     DraftError::Undeclared { kind: read.kind.kind, name: read.name.clone() }
+}
+
+fn undeclared_kind(kind: &Kind) -> DraftError {
+    DraftError::UndeclaredKind { kind: kind.kind, group: kind.group }
 }
 
 fn reference(read: &Read, object: Option<&Value>) -> ObjectRef {
@@ -244,6 +287,7 @@ fn reference(read: &Read, object: Option<&Value>) -> ObjectRef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Access;
     use serde_json::json;
 
     const WIDGET: Kind = Kind { group: "example.dev", versions: &["v2", "v1"], kind: "Widget", plural: "widgets" };
@@ -298,5 +342,29 @@ mod tests {
     fn a_read_that_was_not_declared_is_an_error_and_not_an_absent_value() {
         let error = Inputs::default().value(&read("c"), "/spec").unwrap_err();
         assert!(error.to_string().contains("Widget c"), "{error}");
+    }
+
+    /// T20: it would be true on every cluster, or an absent object on every cluster, and no test of the profile would know.
+    #[test]
+    fn t20_a_kind_that_is_not_declared_is_an_error_whatever_is_asked_of_it() {
+        const GADGET: Kind = Kind { kind: "Gadget", plural: "gadgets", ..WIDGET };
+        let declared = [Declared { kind: WIDGET, access: Access::Ask, name: None, namespace: None }];
+        let gadget = Read { kind: GADGET, ..read("g") };
+        let inputs = || Inputs::new([(read("a"), None), (gadget.clone(), None)]).declaring(&declared);
+        let fine = inputs();
+        assert!(fine.serves(&WIDGET) && fine.value(&read("a"), "/spec").is_ok());
+        fine.check().unwrap();
+        let asks: [fn(&Inputs, &Read); 3] = [
+            |inputs, read| assert!(!inputs.serves(&read.kind)),
+            |inputs, read| assert!(inputs.value(read, "/spec").is_err()),
+            |inputs, read| assert!(inputs.version(read).is_err()),
+        ];
+        for ask in asks {
+            let inputs = inputs();
+            ask(&inputs, &gadget);
+            let error = inputs.check().unwrap_err().to_string();
+            assert!(error.contains("Gadget (example.dev)") && error.contains("profile's owners"), "{error}");
+        }
+        assert!(Inputs::default().serves(&GADGET), "a test need not say what is declared");
     }
 }

@@ -58,6 +58,7 @@ pub(in crate::plan) fn item(name: &str, wave: u32, operation: Operation) -> Plan
         effect: Effect::default(),
         owned: Vec::new(),
         expected: BTreeMap::new(),
+        beside: Default::default(),
         uid: None,
         resource_version: None,
         message: "text".into(),

@@ -237,33 +237,81 @@ async fn lift_stamp(world: &World) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s10_a_result_that_is_not_the_reviewed_one_is_a_failure() {
     let world = World::start(&[]).await;
-    world
-        .install(&MUTATING.replace(
-            "  mutations:",
-            "  matchConditions:\n  - {name: real, expression: \"!request.dryRun\"}\n  mutations:",
-        ))
-        .await;
-    // The policy takes effect a moment after it is stored.
-    for index in 0..100 {
-        let mut probe = widget(json!({"size": 1}));
-        probe["metadata"]["name"] = json!(format!("probe-{index}"));
-        if world.apply(&probe, "probe").await["spec"]["size"] == 7 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    install_for_real_writes(&world, MUTATING, |probe| probe["spec"]["size"] == 7).await;
     let item = world.item(&widget(json!({"size": 2, "text": "ours"}))).await;
     assert!(item.diff.contains("+  size: 2\n"), "the dry run knows nothing of it: {}", item.diff);
     let (written, _) = world.try_execute(&item).await.unwrap();
     let Written::Differs(_, problem) = written else { panic!("{written:?}") };
-    assert!(problem.contains("differs from the reviewed preview at /spec/size"), "{problem}");
-    // For dry runs too, so that its end can be seen in one.
+    assert!(
+        problem.contains("differs from the reviewed preview at /spec/size, /metadata/annotations/policy~1validated"),
+        "{problem}"
+    );
+    lift_from_real_writes(&world).await;
+}
+
+/// T12: so it is where admission adds only what is not ours: paths beside it are reviewed. Their values may be others each time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t12_what_admission_adds_beside_ours_at_the_real_write_alone_is_a_failure() {
+    let world = World::start(&[]).await;
+    let beside = MUTATING.replace(", spec: Object.spec{size: 7}", "");
+    let is_stamped = |object: &Value| object["metadata"]["annotations"]["policy/validated"] == "true";
+    install_for_real_writes(&world, &beside, is_stamped).await;
+    for spec in [json!({"size": 2}), json!({"size": 3})] {
+        // Where it is there already, as at the second write, a real write changes nothing beside ours.
+        let item = world.item(&widget(spec)).await;
+        let is_new = item.operation == Operation::Create;
+        let (written, object) = world.try_execute(&item).await.unwrap();
+        assert!(is_stamped(&object.unwrap()));
+        match written {
+            Written::Differs(_, problem) if is_new => {
+                let place = "differs from the reviewed preview at /metadata/annotations/policy~1validated: admission";
+                assert!(problem.contains(place), "{problem}");
+            }
+            Written::Applied(_) if !is_new => {}
+            other => panic!("{is_new}: {other:?}"),
+        }
+    }
+    lift_from_real_writes(&world).await;
+}
+
+/// Another value each time, at the same path, is what was reviewed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t12_another_value_beside_ours_at_each_write_is_no_failure() {
+    let world = World::start(&[]).await;
+    let each_time = MUTATING
+        .replace(", spec: Object.spec{size: 7}", "")
+        .replace("\"true\"}", "request.dryRun ? \"preview\" : \"real\"}");
+    world.install(&each_time).await;
+    let item =
+        world.until(&widget(json!({"size": 2})), "the policy", |item| item.diff.contains("policy/validated")).await;
+    let object = world.execute(&item).await;
+    assert_eq!(object["metadata"]["annotations"]["policy/validated"], "real");
+    lift_stamp(&world).await;
+}
+
+/// Installs the policy `stamp` so that it acts on real writes alone, and waits until it does: a moment after it is stored.
+async fn install_for_real_writes(world: &World, policy: &str, acts: impl Fn(&Value) -> bool) {
+    let real = "  matchConditions:\n  - {name: real, expression: \"!request.dryRun\"}\n  mutations:";
+    world.install(&policy.replace("  mutations:", real)).await;
+    for index in 0..100 {
+        let mut probe = widget(json!({"size": 1}));
+        probe["metadata"]["name"] = json!(format!("probe-{index}"));
+        if acts(&world.apply(&probe, "probe").await) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("the policy does not act");
+}
+
+/// Ends it: first it acts on dry runs too, so that its end can be seen in one.
+async fn lift_from_real_writes(world: &World) {
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "stamp"}});
     world.edit(&policy, json!({"spec": {"matchConditions": null}}), "somebody").await;
     let mut probe = widget(json!({"size": 1}));
     probe["metadata"]["name"] = json!("policed");
     world.until(&probe, "the policy for dry runs", |item| item.diff.contains("policy/validated")).await;
-    lift_stamp(&world).await;
+    lift_stamp(world).await;
 }
 
 /// S9, H3: each real kind, created from a draft, is as wanted on the next look, defaults and all.

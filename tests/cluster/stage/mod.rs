@@ -56,6 +56,7 @@ impl Stage {
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "example"},
             "rules": [
                 {"apiGroups": ["example.dev"], "resources": ["widgets", "gadgets"], "verbs": verbs},
+                {"apiGroups": ["example.org"], "resources": ["gizmos"], "verbs": verbs},
                 {"apiGroups": [""], "resources": ["namespaces"], "verbs": verbs},
             ],
         });

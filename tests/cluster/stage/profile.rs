@@ -2,8 +2,8 @@
 //! `feature` and `needs`. With `panic` the profile has a fault.
 
 use profile_sdk::{
-    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner, Prerequisite,
-    Profile, Read,
+    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, LeftOut, OptionsError, Planner,
+    Prerequisite, Profile, Read,
 };
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
@@ -11,14 +11,20 @@ use serde_json::{Value, json};
 pub const WIDGET: Kind = Kind { group: "example.dev", versions: &["v2", "v1"], kind: "Widget", plural: "widgets" };
 pub const GADGET: Kind = Kind { group: "example.dev", versions: &["v2", "v1"], kind: "Gadget", plural: "gadgets" };
 
+/// Of a group that an APIService may take.
+pub const GIZMO: Kind = Kind { group: "example.org", versions: &["v1"], kind: "Gizmo", plural: "gizmos" };
+
 pub const NAMESPACE: Kind = Kind { group: "", versions: &["v1"], kind: "Namespace", plural: "namespaces" };
 
 /// The profiles; the first is the one that most tests use.
-pub static PROFILES: &[&dyn Profile] = &[&FIRST, &SECOND, &GADGETS];
+pub static PROFILES: &[&dyn Profile] = &[&FIRST, &SECOND, &GADGETS, &GIZMOS];
 pub const NAME: &str = "first";
 pub const OTHER: &str = "second";
 /// The only one that depends on the kind Gadget.
 pub const WITH_GADGETS: &str = "gadgets";
+
+/// Items with `optional` are only drafted where the kind Gizmo is served.
+pub const WITH_GIZMOS: &str = "gizmos";
 
 static FIRST: Free = Free {
     about: about(NAME, "first"),
@@ -38,6 +44,15 @@ static GADGETS: Free = Free {
         Declared { kind: NAMESPACE, access: Access::Write, name: None, namespace: None },
     ],
     needs: &[GADGET],
+};
+
+static GIZMOS: Free = Free {
+    about: about(WITH_GIZMOS, "gizmos"),
+    kinds: &[
+        Declared { kind: WIDGET, access: Access::Write, name: None, namespace: None },
+        Declared { kind: GIZMO, access: Access::Write, name: None, namespace: None },
+    ],
+    needs: &[WIDGET],
 };
 
 const fn about(name: &'static str, options_key: &'static str) -> About {
@@ -64,6 +79,7 @@ impl Profile for Free {
         match self.about.name {
             NAME => &FIRST.about,
             OTHER => &SECOND.about,
+            WITH_GIZMOS => &GIZMOS.about,
             _ => &GADGETS.about,
         }
     }
@@ -105,12 +121,25 @@ impl Planner for Wishes {
         self.options.get("exclusions").map(read)
     }
 
+    fn left_out(&self, inputs: &Inputs) -> Result<Vec<LeftOut>, DraftError> {
+        let optional =
+            self.list("items").iter().filter(|item| item.get("optional").is_some() && !inputs.serves(&GIZMO));
+        let left_out = |item: &Value| LeftOut {
+            feature: item["name"].as_str().unwrap().to_owned(),
+            reason: "this cluster has no kind Gizmo".to_owned(),
+        };
+        Ok(optional.map(left_out).collect())
+    }
+
     fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
         if let Some(words) = self.options["panic"].as_str() {
             panic!("{words}");
         }
         let mut drafts = Vec::new();
         for item in self.list("items") {
+            if item.get("optional").is_some() && !inputs.serves(&GIZMO) {
+                continue;
+            }
             let mut object = item["object"].clone();
             if let Some(from) = item.get("from") {
                 // The size is what another object says.
@@ -132,7 +161,11 @@ impl Planner for Wishes {
 }
 
 fn read(wish: &Value) -> Read {
-    let kind = if wish["kind"] == "Gadget" { GADGET } else { WIDGET };
+    let kind = match wish["kind"].as_str() {
+        Some("Gadget") => GADGET,
+        Some("Gizmo") => GIZMO,
+        _ => WIDGET,
+    };
     Read { kind, namespace: Some("default".into()), name: wish["name"].as_str().unwrap().into() }
 }
 
