@@ -68,6 +68,8 @@ struct Context {
     rollouts: Arc<dyn Rollouts>,
     claims: Claims,
     memories: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Memory>>>>,
+    /// By name, the uid of the object whose plan was on display last: it may have been deleted, and read.
+    displayed: Mutex<BTreeMap<String, String>>,
     profiles: Profiles,
     version: &'static str,
     patience: Duration,
@@ -81,6 +83,18 @@ impl Context {
     fn memory(&self, config: &str) -> Arc<tokio::sync::Mutex<Memory>> {
         let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
         memories.entry(config.to_owned()).or_default().clone()
+    }
+
+    /// A plan of `config` is on display.
+    fn displays(&self, config: &VirtPlatformConfig) {
+        let mut displayed = self.displayed.lock().unwrap_or_else(PoisonError::into_inner);
+        displayed.insert(config.name_any(), config.uid().unwrap_or_default());
+    }
+
+    /// Whether the plan that was on display last under the name of `config` was that of another object.
+    fn is_made_anew(&self, config: &VirtPlatformConfig) -> bool {
+        let displayed = self.displayed.lock().unwrap_or_else(PoisonError::into_inner);
+        displayed.get(&config.name_any()).is_some_and(|before| Some(before) != config.uid().as_ref())
     }
 
     /// `config` depends on nothing: no watch is open for it, no event concerns it, and what is not watched is not remembered.
@@ -166,6 +180,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
         rollouts,
         claims: Claims::default(),
         memories: Mutex::default(),
+        displayed: Mutex::default(),
         profiles,
         version,
         patience,

@@ -237,7 +237,11 @@ async fn look(
         gather::world(ctx, &name, &wanted, &old, causes, memory).await?
     };
     let declared_impact = declared_impact(ctx, &name);
-    let seen = Observed { wanted: &wanted, status: &old, world, version: ctx.version, declared_impact };
+    if old.plan_hash.is_some() {
+        ctx.displays(config);
+    }
+    let made_anew = ctx.is_made_anew(config);
+    let seen = Observed { wanted: &wanted, status: &old, world, version: ctx.version, declared_impact, made_anew };
 
     let planned_in = began.elapsed();
     let now = now();
@@ -328,6 +332,9 @@ async fn report(
         );
     }
     memory.written_at = Some(now);
+    if new.plan_hash.is_some() {
+        ctx.displays(config);
+    }
     let phase = new.phase.map(|phase| format!("{phase:?}"));
     tracing::info!(config = name, phase, plan = new.plan_hash, "status written");
     count(ctx, &name, old, &new, now);

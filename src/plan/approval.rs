@@ -133,7 +133,7 @@ fn rule(
     }
     let options_changed = status.applied_options != wanted.options;
     let edited = status.planned_generation != Some(wanted.generation);
-    let first = is_first(status);
+    let first = is_first(status, wanted);
     let by_itself = stops(Guard::NoEdit, !edited || !(options_changed || first));
     if wanted.automatic && !by_itself {
         return Ok(ApprovedBy::Policy);
@@ -207,11 +207,14 @@ fn bypass(
     Ok(ApprovedBy::Bypass)
 }
 
-/// Whether no plan was waiting: the object is new, or comes back from Ignore with nothing left undone.
-fn is_first(status: &VirtPlatformConfigStatus) -> bool {
+/// Whether no plan was waiting: the object is new, or comes back from Ignore with nothing left undone and nothing edited meanwhile.
+fn is_first(status: &VirtPlatformConfigStatus, wanted: &Wanted) -> bool {
+    let edited = || status.planned_spec.as_ref().is_none_or(|planned| planned.hash != wanted.spec_hash);
     let waits = match status.phase {
         None => false,
-        Some(Phase::Ignored) => status.items.iter().any(|item| !item.operation.leaves_alone()),
+        Some(Phase::Ignored) => {
+            status.items.iter().any(|item| !item.operation.leaves_alone()) || (status.plan_hash.is_some() && edited())
+        }
         Some(_) => true,
     };
     !stops(Guard::NotFirst, waits)

@@ -30,6 +30,8 @@ pub enum Guard {
     SpecChanged,
     /// A plan that took the place of another one within the minute before it was approved may not be the one that was read.
     TooFresh,
+    /// A plan of another object of the same name may be the one that was read.
+    MadeAnew,
     /// A time that has not come yet is no evidence of when something was approved.
     ForgedTime,
     /// How a plan is carried out is part of what is approved.
@@ -81,7 +83,7 @@ pub enum Guard {
 #[cfg(test)]
 impl Guard {
     /// All of them.
-    pub(super) const ALL: [Self; 35] = [
+    pub(super) const ALL: [Self; 36] = [
         Self::BeingDeleted,
         Self::Ignored,
         Self::NotApply,
@@ -94,6 +96,7 @@ impl Guard {
         Self::NotShownUnderDryRun,
         Self::SpecChanged,
         Self::TooFresh,
+        Self::MadeAnew,
         Self::ForgedTime,
         Self::OtherTerms,
         Self::BypassOfOthers,

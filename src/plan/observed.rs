@@ -125,6 +125,7 @@ fn edit_of(config: &VirtPlatformConfig, field: &str) -> Option<Edit> {
 
 /// The world, as far as it was looked at.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is a plan")]
 pub enum World {
     /// Nothing was read, because nothing may be done.
     Unread,
@@ -151,4 +152,6 @@ pub struct Observed<'a> {
     pub version: &'a str,
     /// The impact that the profile declares, shown as long as there is no plan.
     pub declared_impact: Severity,
+    /// Whether a plan may have been on display under this name before this object was made.
+    pub made_anew: bool,
 }

@@ -91,6 +91,10 @@ pub fn compose(
             (*phase, reason::ITEM_FAILED, message.clone())
         }
     };
+    if seen.made_anew && status.planned_spec.is_none() {
+        // Remembered until there is a plan, also by the process that comes after this one.
+        status.planned_spec = Some(PlannedSpec { revised_at: Some(time(now)), ..PlannedSpec::default() });
+    }
     status.phase = Some(phase);
     status.observed_generation = Some(generation);
     if status.items.is_empty() {
@@ -230,10 +234,11 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
     let (old, wanted) = (seen.status, seen.wanted);
     let same = old.plan_hash.as_ref() == Some(&plan.digest);
     let before = old.planned_spec.as_ref();
-    // Whatever made another plan of it, an edit too: somebody may have read the one before.
+    // Whatever made another plan of it, an edit too, or another object of that name: somebody may have read the one before.
+    let replaces = old.plan_hash.is_some() || is_made_anew(seen);
     let revised_at = match same {
         true => before.and_then(|before| before.revised_at.clone()),
-        false => old.plan_hash.is_some().then(|| time(now)),
+        false => replaces.then(|| time(now)),
     };
     // A hash that was set while this plan waited approves it, and is not remembered. One that was there before the plan began to
     // wait is: also if the same plan was executed then.
@@ -275,6 +280,13 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
         .collect();
     status.left_out = plan.left_out.iter().take(LEFT_OUT_LIMIT).map(left_out).collect();
     status.summary = Some(summary::figures(plan));
+}
+
+/// Whether a plan of another object of that name may have been read, as this process or an earlier one knows.
+fn is_made_anew(seen: &Observed<'_>) -> bool {
+    let planned = seen.status.planned_spec.as_ref();
+    let known = planned.is_some_and(|planned| seen.status.plan_hash.is_none() && planned.revised_at.is_some());
+    stops(Guard::MadeAnew, seen.made_anew || known)
 }
 
 /// The hash that was carried out, if it is still in spec.

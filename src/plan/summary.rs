@@ -95,7 +95,7 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, detail: &st
     let waits = matches!(publication.phase, Phase::Drifted | Phase::ReviewRequired | Phase::CompletedWithUpgrade);
     if waits && wanted.approved_plan_hash.as_ref() == Some(&plan.digest) {
         sentences.push(
-            "spec.approvedPlanHash names this plan from an earlier approval: clear it before you set it again."
+            "spec.approvedPlanHash named this plan before it was shown, and does not approve it: clear it, then set it again."
                 .to_owned(),
         );
     }

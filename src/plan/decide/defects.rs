@@ -532,3 +532,35 @@ fn t21_edits_push_no_approved_execution_out_of_the_history() {
     assert!(entry.text.starts_with("2 to create"), "{entry:?}");
     assert_eq!(entry.operator_version.as_deref(), Some("v1"));
 }
+
+/// T2, by way of deletion: an editor who makes the configuration anew makes another plan than the one that was read.
+#[test]
+fn t2_the_first_plan_of_a_configuration_that_was_made_anew_is_not_approved_by_the_action_at_once() {
+    for (operator_restarts, waited, approved) in [(false, 1, false), (true, 1, false), (false, 61, true)] {
+        let mut world = World::new(Action::Ignore);
+        world.made_anew = true;
+        world.look(plan(CREATE));
+        // What one process knew is remembered for the next.
+        world.made_anew = !operator_restarts;
+        world.edit(Action::DryRun);
+        world.look(plan(CREATE));
+        world.now += waited;
+        world.edit(Action::Apply);
+        assert_eq!(world.look(plan(CREATE)).is_execution(), approved, "{operator_restarts} {waited}");
+    }
+}
+
+/// Back from Ignore with other options, or carried out otherwise: that is no approval in advance of what nobody has seen.
+#[test]
+fn what_was_edited_under_ignore_is_reviewed_before_it_is_carried_out() {
+    for edited in [false, true] {
+        let mut world = completed();
+        world.edit(Action::Ignore);
+        world.look(plan(DONE));
+        if edited {
+            edit_something_else(&mut world);
+        }
+        world.edit(Action::Apply);
+        assert_eq!(world.look(plan(HALF)).is_execution(), !edited);
+    }
+}

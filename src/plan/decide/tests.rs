@@ -107,11 +107,12 @@ pub(in crate::plan) struct World {
     pub(in crate::plan) status: Status,
     pub(in crate::plan) wanted: Wanted,
     pub(in crate::plan) now: i64,
+    pub(in crate::plan) made_anew: bool,
 }
 
 impl World {
     pub(in crate::plan) fn new(action: Action) -> Self {
-        Self { status: Status::default(), wanted: wanted(action, 1), now: 0 }
+        Self { status: Status::default(), wanted: wanted(action, 1), now: 0, made_anew: false }
     }
 
     pub(in crate::plan) fn decide(&self, plan: Plan) -> (Decision, Option<Status>) {
@@ -130,6 +131,7 @@ impl World {
             world,
             version: "v1",
             declared_impact: Severity::High,
+            made_anew: self.made_anew,
         };
         let decision = decide(&seen, at(self.now));
         let status = compose(&seen, &decision, written, at(self.now));
@@ -419,7 +421,8 @@ fn the_time_limit_stands_still_while_a_pool_is_paused() {
     world.wanted.wait_timeout = Some(std::time::Duration::from_secs(100));
     world.look(plan(CREATE));
     world.look(plan(CREATE));
-    let mut late = World { status: world.status.clone(), wanted: world.wanted.clone(), now: world.now + 150 };
+    let mut late =
+        World { status: world.status.clone(), wanted: world.wanted.clone(), now: world.now + 150, made_anew: false };
     late.look(waiting(true));
     assert_eq!(late.phase(), Some(Phase::InProgress), "a pause that is seen only after the limit is one all the same");
     world.now += 50;

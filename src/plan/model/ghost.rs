@@ -140,12 +140,16 @@ impl Ghost {
     /// Under action Apply; `anew` if an edit has asked for it.
     fn asked(&mut self, status: &Status, after: &Config, anew: bool, clock: i64) {
         let on_display = status.plan_hash.clone();
+        let same_options = status.applied_options == after.options();
+        let as_shown = same_options && self.shown_goes_on == after.goes_on && self.shown_bypass == after.bypass;
         let nothing_waits = match status.phase {
             None => true,
-            Some(Phase::Ignored) => status.items.iter().all(|item| item.operation == Operation::NoChange),
+            Some(Phase::Ignored) => {
+                let unchanged = status.items.iter().all(|item| item.operation == Operation::NoChange);
+                unchanged && (status.plan_hash.is_none() || as_shown)
+            }
             Some(_) => false,
         };
-        let same_options = status.applied_options == after.options();
         if after.automatic && (!same_options || nothing_waits) {
             self.grant(How::Policy, None, BTreeSet::new());
         }
@@ -157,8 +161,7 @@ impl Ghost {
         }
         let was_readable = self.revised.is_none_or(|revised| clock - revised >= 60);
         let under_dry_run = status.planned_action == Some(crate::api::Action::DryRun);
-        let same_spec = same_options && self.shown_goes_on == after.goes_on && self.shown_bypass == after.bypass;
-        if on_display.is_some() && under_dry_run && same_spec && status.phase != Some(Phase::Ignored) {
+        if on_display.is_some() && under_dry_run && as_shown && status.phase != Some(Phase::Ignored) {
             if after.bypass {
                 self.put_back.extend(wanted_of(&shown(status)));
                 self.grant(How::Bypass, None, BTreeSet::new());
@@ -219,7 +222,7 @@ impl Ghost {
         self.shown_goes_on = before.goes_on;
         self.shown_bypass = before.bypass;
         if old.plan_hash != after.plan_hash {
-            self.revised = old.plan_hash.is_some().then_some(clock);
+            self.revised = (old.plan_hash.is_some() || before.made_anew).then_some(clock);
         }
         self.revised = self.revised.map(|_| clock);
         if !runs && before.hash.is_some() && before.hash != after.plan_hash {

@@ -124,6 +124,7 @@ impl Run {
             world: observed,
             version: &version,
             declared_impact: Severity::Low,
+            made_anew: look.config.made_anew,
         };
         let now = second(look.world.clock);
         let decision = decide(&seen, now);
@@ -303,7 +304,8 @@ impl Run {
                 let generation = config.generation + 100;
                 let (action, option, hash) = (config.action, 1 - config.option, config.hash.clone());
                 let action_at = state.world.clock;
-                *config = Config { option, hash, generation, action_at, ..Config::new(action) };
+                let made_anew = config.made_anew || config.status.status.plan_hash.is_some();
+                *config = Config { option, hash, generation, action_at, made_anew, ..Config::new(action) };
                 next.look = None;
                 next.behind = None;
                 next.ghost.recreated(&next.config, state.world.clock);

@@ -118,7 +118,7 @@ static SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "a configuration that is made anew",
-        events: &[Recreate, ApproveShown, Set(Does::Apply), Set(Does::DryRun), Read, ApproveRead],
+        events: &[Recreate, ApproveShown, Set(Does::Apply), Set(Does::DryRun), Read, ApproveRead, Clock(100)],
         times: 4,
         rules: Rules { waves: false, ..ALL },
         faults: false,
@@ -300,6 +300,7 @@ fn needed_in(guard: Guard) -> &'static str {
         Guard::OtherHash | Guard::HashWithdrawn => "approval by hash",
         Guard::OtherTerms => "somebody else edits between reading and approving",
         Guard::ForgedTime => "evidence that lies about time",
+        Guard::MadeAnew => "a configuration that is made anew",
         Guard::HashUsedUp => "a hash that approved what failed",
         Guard::OldHash | Guard::ApprovalUsedUp => "a hash that stays in Git",
         Guard::NoEdit => "a policy that approves what is edited",

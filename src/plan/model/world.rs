@@ -75,6 +75,8 @@ pub(super) struct Config {
     pub(super) timeout: bool,
     pub(super) replan: u8,
     pub(super) deleting: bool,
+    /// An object of this name had a plan on display, and was deleted.
+    pub(super) made_anew: bool,
     pub(super) generation: i64,
     pub(super) action_at: i64,
     pub(super) stored_at: i64,
@@ -101,6 +103,7 @@ impl Config {
             timeout: false,
             replan: 0,
             deleting: false,
+            made_anew: false,
             generation: 1,
             action_at: 1000,
             stored_at: 1000,
