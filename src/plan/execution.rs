@@ -266,9 +266,12 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
         _ => item.item_hash.as_str(),
     });
     let named = items.iter().zip(hashes).map(|(item, hash)| (item.name.as_str(), item.wave, hash));
-    // An edit of how it is carried out is in force at once, and makes no other plan of what is under way.
+    let named: Vec<_> = named.collect();
+    // An edit of how it is carried out is in force at once, and makes no other plan of what is under way. A CRD that is older than this
+    // program does not store the terms: then they must be those of now.
     let terms = seen.status.planned_spec.as_ref().map_or(&plan.basis.terms, |planned| &planned.terms);
-    let approved = same_items && plan.basis.digest_under(terms, named) == approval.plan_hash;
+    let covers = |terms| plan.basis.digest_under(terms, named.iter().copied()) == approval.plan_hash;
+    let approved = same_items && (covers(terms) || covers(&plan.basis.terms));
     if !stops(Guard::OtherDigest, !approved) {
         return None;
     }
