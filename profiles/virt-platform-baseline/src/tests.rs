@@ -42,7 +42,7 @@ impl Cluster {
         let objects = [(hyper_converged(), Some(self.hyper_converged.clone())), (scheduler(), Some(scheduler_object))];
         let surroundings =
             Surroundings { not_served: self.not_served.clone(), of_nodes: self.nodes.iter().copied().collect() };
-        Inputs::new(objects).in_surroundings(surroundings)
+        Inputs::new(objects).in_surroundings(surroundings).declaring(PROFILE.kinds())
     }
 
     fn planned(&self, options: Value) -> Vec<Draft> {
