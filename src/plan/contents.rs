@@ -3,7 +3,7 @@
 //!
 //! It goes by the shape and not by the kind, so that it holds wherever such files are embedded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use data_url::DataUrl;
@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 
 use super::digest;
 
-/// What a small compressed text may unfold to; beyond it is shown like binary contents.
+/// What all compressed texts of one change may unfold to, each counted once; what is beyond is shown like binary contents. A thousandth of
+/// it is enough to write it, and an object has room for hundreds of such texts.
 const UNFOLDED_LIMIT: u64 = 4 * 1024 * 1024;
 
 /// Names of members that hold a file's contents as a URL, and its compression.
@@ -24,29 +25,43 @@ const COMPRESSION: &str = "compression";
 /// Contents that are the same in another encoding stay encoded: the change must be seen.
 #[must_use]
 pub fn readable<const N: usize>(mut objects: [Value; N]) -> [Value; N] {
-    let mut encodings = BTreeMap::new();
-    objects.iter().for_each(|object| collect(object, &mut encodings));
-    objects.iter_mut().for_each(|object| decode(object, &encodings));
+    let mut decoded = Decoded { contents: BTreeMap::new(), room: UNFOLDED_LIMIT };
+    // What is planned comes first: others, by what they put into the object, take no room from it.
+    objects.iter().rev().for_each(|object| decoded.collect(object));
+    let mut encodings: BTreeMap<_, usize> = BTreeMap::new();
+    decoded.contents.values().flatten().for_each(|shown| *encodings.entry(shown.as_str()).or_default() += 1);
+    let is_shown = |shown: &str| encodings.get(shown) == Some(&1);
+    objects.iter_mut().for_each(|object| decode(object, &decoded.contents, &is_shown));
     objects
 }
 
-/// How each shown text is encoded: the members that it was read from.
-type Encodings = BTreeMap<String, BTreeSet<(String, String)>>;
+/// The members that contents were read from, as they are written.
+type Encoding = (String, String);
 
-fn collect(value: &Value, encodings: &mut Encodings) {
-    match value {
-        Value::Object(map) => {
-            if let Some(shown) = source(map) {
-                encodings.entry(shown).or_default().insert(encoding(map));
+/// What is shown of each contents, if they are readable.
+struct Decoded {
+    contents: BTreeMap<Encoding, Option<String>>,
+    /// As many bytes may still be unfolded.
+    room: u64,
+}
+
+impl Decoded {
+    fn collect(&mut self, value: &Value) {
+        match value {
+            Value::Object(map) => {
+                if map.contains_key(SOURCE) {
+                    let Self { contents, room } = self;
+                    contents.entry(encoding(map)).or_insert_with(|| source(map, room));
+                }
+                map.values().for_each(|member| self.collect(member));
             }
-            map.values().for_each(|member| collect(member, encodings));
+            Value::Array(list) => list.iter().for_each(|member| self.collect(member)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-        Value::Array(list) => list.iter().for_each(|member| collect(member, encodings)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-fn encoding(map: &Map<String, Value>) -> (String, String) {
+fn encoding(map: &Map<String, Value>) -> Encoding {
     let written = |key: &str| map.get(key).map_or_else(|| "absent".to_owned(), Value::to_string);
     (written(SOURCE), written(COMPRESSION))
 }
@@ -78,7 +93,7 @@ fn mode(file: &Map<String, Value>) -> Option<u64> {
     file.get("mode").and_then(Value::as_u64)
 }
 
-fn decode(value: &mut Value, encodings: &Encodings) {
+fn decode(value: &mut Value, contents: &BTreeMap<Encoding, Option<String>>, is_shown: &impl Fn(&str) -> bool) {
     match value {
         Value::Object(map) => {
             if is_file(map)
@@ -86,28 +101,29 @@ fn decode(value: &mut Value, encodings: &Encodings) {
             {
                 map.insert("mode".to_owned(), Value::from(format!("{mode} (octal {mode:04o})")));
             }
-            if let Some(shown) = source(map)
-                && encodings.get(&shown).is_none_or(|encodings| encodings.len() == 1)
+            if map.contains_key(SOURCE)
+                && let Some(shown) = contents.get(&encoding(map)).and_then(Option::as_deref)
+                && is_shown(shown)
             {
                 map.remove(COMPRESSION);
                 map.remove(SOURCE);
                 map.insert(format!("{SOURCE} (decoded)"), Value::from(shown));
             }
-            map.values_mut().for_each(|member| decode(member, encodings));
+            map.values_mut().for_each(|member| decode(member, contents, is_shown));
         }
-        Value::Array(list) => list.iter_mut().for_each(|member| decode(member, encodings)),
+        Value::Array(list) => list.iter_mut().for_each(|member| decode(member, contents, is_shown)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-/// The contents that `map` holds, if it holds any.
-fn source(map: &Map<String, Value>) -> Option<String> {
+/// The contents that `map` holds, if it holds any. What is unfolded takes `room`.
+fn source(map: &Map<String, Value>, room: &mut u64) -> Option<String> {
     let url = map.get(SOURCE)?.as_str()?;
     let (bytes, _) = DataUrl::process(url).ok()?.decode_to_vec().ok()?;
     let compressed = map.get(COMPRESSION).and_then(Value::as_str).filter(|compression| !compression.is_empty());
     let unfolded = match compressed {
         None => Some(bytes.clone()),
-        Some("gzip") => unfold(&bytes),
+        Some("gzip") => unfold(&bytes, room),
         Some(_) => None,
     };
     let text = unfolded.as_ref().and_then(|bytes| text(bytes));
@@ -117,10 +133,14 @@ fn source(map: &Map<String, Value>) -> Option<String> {
     }))
 }
 
-fn unfold(bytes: &[u8]) -> Option<Vec<u8>> {
+fn unfold(bytes: &[u8], room: &mut u64) -> Option<Vec<u8>> {
     let mut unfolded = Vec::new();
-    let read = GzDecoder::new(bytes).take(UNFOLDED_LIMIT + 1).read_to_end(&mut unfolded).ok()?;
-    (read as u64 <= UNFOLDED_LIMIT).then_some(unfolded)
+    let read = GzDecoder::new(bytes).take(*room + 1).read_to_end(&mut unfolded);
+    // What was unfolded in vain has taken room, too: a text that is too long is unfolded once, and not again for each that follows.
+    let taken = unfolded.len() as u64;
+    let fits = taken <= *room;
+    *room = room.saturating_sub(taken);
+    read.ok().filter(|_| fits).map(|_| unfolded)
 }
 
 /// The text that `bytes` are, if a person can read it.
@@ -174,6 +194,25 @@ mod tests {
         let bomb = gzip(&vec![b'a'; 5 * 1024 * 1024]);
         assert!(shown(file(&bomb, Some("gzip"))).contains("bytes of binary contents"), "a bomb is not unfolded");
         assert!(shown(file("data:,not%20gzip", Some("gzip"))).starts_with("8 bytes of binary contents"));
+    }
+
+    /// Found by `make fuzz`: each of many small files may unfold to a thousand times its size.
+    #[test]
+    fn many_compressed_files_unfold_to_no_more_than_one_may() {
+        let files = |first: usize| -> Value {
+            (first..first + 30).map(|length| file(&gzip(&vec![b'a'; (1 << 20) + length]), Some("gzip"))).collect()
+        };
+        let [live, planned] = readable([files(100), files(0)]);
+        let shown = |file: &Value| file["contents"]["source (decoded)"].as_str().unwrap().len();
+        let lengths = |list: &Value| -> Vec<_> { list.as_array().unwrap().iter().map(shown).collect() };
+        assert_eq!(
+            lengths(&planned).iter().filter(|length| **length >= 1 << 20).count(),
+            3,
+            "as many as there is room for"
+        );
+        assert!(lengths(&live).iter().all(|length| *length < 200), "what is planned is shown first");
+        let [live, planned] = readable([files(0), files(0)]);
+        assert_eq!(lengths(&live), lengths(&planned), "equal contents are shown alike, and counted once");
     }
 
     #[test]

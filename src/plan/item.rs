@@ -97,7 +97,7 @@ impl Effect {
     /// Machines that reboot.
     #[must_use]
     pub fn machines(&self) -> u32 {
-        self.pools.values().sum()
+        self.pools.values().fold(0, |sum, machines| sum.saturating_add(*machines))
     }
 }
 
