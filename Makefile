@@ -52,6 +52,10 @@ test: controlplane tools ## Run every test.
 test-faults: controlplane ## Tell a whole story with every fault at every request, with the leader lost at every point, and a kind that comes 50 times (about 12 minutes).
 	ADVISOR_TEST_FAULTS=all $(CARGO) test --package virt-advisor --test cluster -- sweep election kinds::c1 --nocapture
 
+.PHONY: fuzz
+fuzz: ## Try what others write at random for ten minutes, and keep the seeds of failures. FUZZ_SECONDS=60 makes it one.
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(CARGO) test --package virt-advisor --profile fuzz --test fuzz -- --nocapture --test-threads=1
+
 .PHONY: bench
 bench: controlplane ## Measure requests, times and memory of the release build, and print them as a table.
 	$(CARGO) build --release --package virt-advisor --package bench

@@ -13,6 +13,10 @@ use crate::plan::item::PoolEffect;
 /// The longest maxUnavailable that a plan remembers, as in the CRD.
 const WRITTEN: usize = 32;
 
+/// The most machines that a pool is taken to have, twenty times what Kubernetes supports in a cluster: whatever pools say, their machines
+/// can be added up.
+const MACHINES: u32 = 100_000;
+
 /// What is kept of a pool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Pool {
@@ -43,7 +47,7 @@ impl Pool {
     pub(super) fn read(object: &Value) -> Self {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let number = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or_default();
-        let count = |path: &str| u32::try_from(number(path)).unwrap_or_default();
+        let count = |path: &str| u32::try_from(number(path)).unwrap_or_default().min(MACHINES);
         let list = |path: &str| object.pointer(path).and_then(Value::as_array).into_iter().flatten();
         let member = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{FieldPath, Lookup};
+use super::{FieldPath, Lookup, step};
 
 /// Puts fields into an object as another one has them. Entries of lists are found once, and not for every path that leads into them.
 #[derive(Debug)]
@@ -12,17 +12,18 @@ pub struct Copies<'a> {
     from: &'a Lookup<'a>,
     /// Where the entries of lists have been put, by their paths.
     entries: BTreeMap<Vec<String>, usize>,
+    /// How many entries the lists had before, by their paths.
+    lists: BTreeMap<Vec<String>, usize>,
 }
 
 impl<'a> Copies<'a> {
     /// Of the fields of the object that `from` looks up.
     #[must_use]
     pub fn of(from: &'a Lookup<'a>) -> Self {
-        Self { from, entries: BTreeMap::new() }
+        Self { from, entries: BTreeMap::new(), lists: BTreeMap::new() }
     }
 
-    /// Puts the field into `to`, in the maps that it is in there, and of lists in an entry with the same keys: a new one, unless this has
-    /// put one there.
+    /// Puts the field into `to`, in the maps that it is in there, and of lists in an entry with the same keys.
     pub fn put(&mut self, path: &FieldPath, to: &mut Value) {
         let Some(there) = self.from.resolve(path) else { return };
         let mut place = to;
@@ -38,11 +39,18 @@ impl<'a> Copies<'a> {
             if !place.is_array() {
                 *place = Value::Array(Vec::new());
             }
+            let (above, known) = (path.0.get(..depth).unwrap_or_default(), path.0.get(..=depth).unwrap_or_default());
+            let length = place.as_array().map_or(0, Vec::len);
+            let before = *self.lists.entry(above.to_vec()).or_insert(length);
+            // Only what was there before is searched: what has been put there is known.
+            let search = before > 0 && !self.entries.contains_key(known);
+            let there_before = if search { step(place, segment).map(|(index, _)| index) } else { None };
             let Value::Array(list) = place else { return };
-            let known = path.0.get(..=depth).unwrap_or_default();
             let index = *self.entries.entry(known.to_vec()).or_insert_with(|| {
-                list.push(identity);
-                list.len() - 1
+                there_before.unwrap_or_else(|| {
+                    list.push(identity);
+                    list.len() - 1
+                })
             });
             let Some(entry) = list.get_mut(index) else { return };
             place = entry;

@@ -121,8 +121,8 @@ impl Ghost {
             self.open.retain(|granted| !matches!(granted.how, How::Action | How::Bypass));
         }
         if before.option != after.option {
-            // What was approved was approved for the options of then.
-            self.open.retain(|granted| granted.how == How::Advance);
+            // What was approved was approved for the options of then; a hash names its plan whatever they are meanwhile.
+            self.open.retain(|granted| matches!(granted.how, How::Advance | How::Hash));
         }
         if after.action != Does::Apply || after.deleting {
             return;
@@ -172,7 +172,7 @@ impl Ghost {
         }
     }
 
-    /// Time passes while managedFields say that the action was set later than now: what counts is when it is seen.
+    /// managedFields say that the action was set later than now: what counts is when it is seen.
     pub(super) fn waited(&mut self, config: &Config, clock: i64) {
         let unseen = config.status.status.observed_generation != Some(config.generation);
         if config.action == Does::Apply && !config.deleting && config.action_at > clock && unseen {

@@ -298,7 +298,11 @@ impl Run {
                 }
             }
             Event::EditTerms => config.goes_on = !config.goes_on,
-            Event::Lie => config.action_at = state.world.clock + 1000,
+            Event::Lie => {
+                config.action_at = state.world.clock + 1000;
+                let lied = config.clone();
+                next.ghost.waited(&lied, state.world.clock);
+            }
             Event::Recreate => {
                 // Another uid: nothing that was looked at before is the same version.
                 let generation = config.generation + 100;

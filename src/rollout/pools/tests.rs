@@ -248,3 +248,21 @@ fn an_edited_kubelet_config_is_done_when_what_is_made_of_it_is_rendered_and_noth
         assert_eq!(matches!(found, Rollout::Done(_)), done, "{name}: {found:?}");
     }
 }
+
+/// Found by `make fuzz`: the machines of pools are added up.
+#[test]
+fn the_machines_of_pools_can_be_added_up_whatever_they_say() {
+    let pool = |name: &str| {
+        let counts = [("/metadata/name", json!(name)), ("/status/machineCount", json!(u32::MAX))];
+        with(finished(), &counts)
+    };
+    let all = MachineConfigPools::default();
+    all.saw_all(&[pool("worker"), pool("infra"), pool("gpu")]);
+    let planned = psi(&["psi=1"]);
+    let planned = Planned { live: None, result: Some(&planned), takes_back: false };
+    all.study(planned, NEW, Some(&rendered(&["a"])));
+    match all.outlook(planned) {
+        Outlook::Known(Ok(effect)) => assert_eq!((effect.pools.len(), effect.machines()), (3, 300_000)),
+        other => panic!("{other:?}"),
+    }
+}
