@@ -6,11 +6,40 @@ use super::WIRE_DEPTH;
 
 /// Leaves out of a stream of JSON what is nested deeper than [`WIRE_DEPTH`]: `null` takes its place. It needs no memory however large the
 /// answer is, and passes on what it need not change without a copy. Documents may follow each other, as in a watch.
+///
+/// Times of managedFields in the last days of the year 9999, which the server takes and no client can count (jiff ends on 30 December), become
+/// some of ten days before. Whoever may edit an object may write them, and the metadata of all others in a list would be unreadable with its.
 #[derive(Debug, Default)]
 pub struct Shallow {
     depth: usize,
     quoted: bool,
     escaped: bool,
+    /// The beginning of the text that is read, or was read last.
+    text: Text,
+    /// The member whose value comes.
+    member: Text,
+    /// How deep the managedFields are that this is within.
+    managed: Option<usize>,
+}
+
+/// The beginning of a text: as much as tells the few that matter from all others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Text {
+    bytes: [u8; 16],
+    length: usize,
+}
+
+impl Text {
+    fn is(&self, text: &[u8]) -> bool {
+        self.length == text.len() && self.bytes.get(..self.length) == Some(text)
+    }
+
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+        }
+        self.length += 1;
+    }
 }
 
 impl Shallow {
@@ -23,14 +52,20 @@ impl Shallow {
         let mut copies = self.depth > WIRE_DEPTH;
         for (index, byte) in part.iter().enumerate() {
             let before = self.depth;
-            self.step(*byte);
-            if before == WIRE_DEPTH && self.depth > WIRE_DEPTH {
-                copies = true;
-                kept.extend_from_slice(part.get(from..index).unwrap_or_default());
-                kept.extend_from_slice(b"null");
-            } else if before > WIRE_DEPTH && self.depth == WIRE_DEPTH {
-                from = index + 1;
-            }
+            let replaced = self.step(*byte);
+            let instead: &[u8] = match (before, self.depth) {
+                (WIRE_DEPTH, after) if after > WIRE_DEPTH => b"null",
+                (before, WIRE_DEPTH) if before > WIRE_DEPTH => {
+                    from = index + 1;
+                    continue;
+                }
+                _ if replaced && self.depth <= WIRE_DEPTH => b"2",
+                _ => continue,
+            };
+            copies = true;
+            kept.extend_from_slice(part.get(from..index).unwrap_or_default());
+            kept.extend_from_slice(instead);
+            from = index + 1;
         }
         if !copies {
             return part;
@@ -41,16 +76,44 @@ impl Shallow {
         Bytes::from(kept)
     }
 
-    fn step(&mut self, byte: u8) {
+    /// Whether the byte is that of a time that can't be counted, and another one takes its place.
+    fn step(&mut self, byte: u8) -> bool {
+        if self.quoted {
+            return self.within_text(byte);
+        }
         match byte {
-            _ if self.escaped => self.escaped = false,
-            b'\\' if self.quoted => self.escaped = true,
-            b'"' => self.quoted = !self.quoted,
-            _ if self.quoted => {}
-            b'{' | b'[' => self.depth += 1,
-            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            b'"' => (self.quoted, self.text) = (true, Text::default()),
+            b':' => self.member = self.text,
+            b'{' | b'[' => {
+                self.depth += 1;
+                if byte == b'[' && self.member.is(b"managedFields") && self.managed.is_none() {
+                    self.managed = Some(self.depth);
+                }
+                self.member = Text::default();
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.managed = self.managed.filter(|managed| self.depth >= *managed);
+            }
+            b',' => self.member = Text::default(),
             _ => {}
         }
+        false
+    }
+
+    fn within_text(&mut self, byte: u8) -> bool {
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' => self.escaped = true,
+            b'"' => {
+                self.quoted = false;
+                return false;
+            }
+            _ => {}
+        }
+        let is_time = byte == b'3' && self.managed.is_some() && self.member.is(b"time") && self.text.is(b"9999-12-");
+        self.text.push(byte);
+        is_time
     }
 }
 
@@ -92,6 +155,25 @@ mod tests {
         let part = Bytes::from(format!("{{\"a\":{}}}", nested(WIRE_DEPTH - 1)));
         let passed = Shallow::default().filter(part.clone());
         assert_eq!((passed.as_ptr(), &passed), (part.as_ptr(), &part));
+    }
+
+    /// The same kind as T6: a time that no client can count, in the metadata of one object.
+    #[test]
+    fn t6_a_time_at_the_end_of_the_calendar_makes_no_list_unreadable() {
+        let object = |time: &str| {
+            let entry = json!({"manager": "m", "time": time, "fieldsV1": {"f:spec": {"f:time": {}}}});
+            json!({"metadata": {"managedFields": [entry]}, "spec": {"time": time}, "time": [time]}).to_string()
+        };
+        let far = "9999-12-31T23:59:59Z";
+        let list = format!("{{\"items\":[{},{}]}}", object(far), object("2026-01-01T00:00:00Z"));
+        for cut in 0..list.len() {
+            let (one, other) = list.as_bytes().split_at(cut);
+            let found: Value = serde_json::from_slice(&filtered(&[one, other])).unwrap();
+            let first = &found["items"][0];
+            assert_eq!(first["metadata"]["managedFields"][0]["time"], "9999-12-21T23:59:59Z");
+            assert_eq!((&first["spec"]["time"], &first["time"][0]), (&json!(far), &json!(far)), "others are values");
+            assert_eq!(found["items"][1]["metadata"]["managedFields"][0]["time"], "2026-01-01T00:00:00Z");
+        }
     }
 
     proptest! {
