@@ -1,5 +1,7 @@
 //! Objects with files inside, as Ignition has them: what is shown of a change, and what never is.
 
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
+
 use std::io::Write as _;
 
 use base64::Engine as _;
