@@ -50,23 +50,25 @@ impl Studies {
         read: Option<&Value>,
     ) {
         let mut wanting = pools.values().filter(|pool| pool.wanted == name).peekable();
-        if wanting.peek().is_none() {
+        if wanting.peek().is_some() {
+            // What a pool has rendered is read before its sources.
+            let wanted: BTreeSet<_> = pools.values().map(|pool| &pool.wanted).collect();
+            self.differences.retain(|(rendered, _), _| wanted.contains(rendered));
+            self.sources.retain(|(rendered, _), _| wanted.contains(rendered));
+            let specs = Specs::of(planned);
+            for pool in wanting {
+                let change = seen_by(pool, planned);
+                let unproven = || Differences { other: true, ..Differences::default() };
+                let of_change = || read.map_or_else(unproven, |read| Differences::of(change.live, change.result, read));
+                self.differences.entry((name.to_owned(), specs.key(change))).or_insert_with(of_change);
+            }
+        }
+        // The same may be among what another pool lists: what was read must be known, or it is asked for again and again.
+        let mut listing = pools.values().filter(|pool| pool.sources.contains(name)).peekable();
+        if listing.peek().is_some() {
             let found = Arc::new(read.map_or_else(Default::default, |read| (Parts::of(read), Place::of(read))));
-            let listing = pools.values().filter(|pool| pool.sources.contains(name));
             let keys = listing.map(|pool| (pool.wanted.clone(), name.to_owned()));
             self.sources.extend(keys.map(|key| (key, Arc::clone(&found))));
-            return;
-        }
-        // What a pool has rendered is read before its sources.
-        let wanted: BTreeSet<_> = pools.values().map(|pool| &pool.wanted).collect();
-        self.differences.retain(|(rendered, _), _| wanted.contains(rendered));
-        self.sources.retain(|(rendered, _), _| wanted.contains(rendered));
-        let specs = Specs::of(planned);
-        for pool in wanting {
-            let change = seen_by(pool, planned);
-            let unproven = || Differences { other: true, ..Differences::default() };
-            let of_change = || read.map_or_else(unproven, |read| Differences::of(change.live, change.result, read));
-            self.differences.entry((name.to_owned(), specs.key(change))).or_insert_with(of_change);
         }
     }
 }

@@ -60,7 +60,10 @@ impl Pool {
             generation: number("/metadata/generation"),
             observed_generation: number("/status/observedGeneration"),
             wanted: text("/spec/configuration/name"),
-            sources: list("/spec/configuration/source").map(|source| member(source, "name")).collect(),
+            sources: list("/spec/configuration/source")
+                .map(|source| member(source, "name"))
+                .filter(|name| !name.is_empty())
+                .collect(),
             present: text("/status/configuration/name"),
             machines: count("/status/machineCount"),
             updated: count("/status/updatedMachineCount"),

@@ -185,8 +185,8 @@ impl Rollouts for MachineConfigPools {
                 state.held.insert((name.to_owned(), content(object)), contents::holds(read, object));
             }
             state.rendered.insert(name.to_owned(), Parts::of(read));
-            return;
         }
+        // The same may be among what another pool lists: what was read must be known, or it is asked for again and again.
         let pools = state.pools.values().filter(|pool| pool.sources.contains(name));
         let keys: Vec<_> = pools.map(|pool| (pool.wanted.clone(), name.to_owned())).collect();
         let parts = Arc::new(Parts::of(read));

@@ -1,5 +1,7 @@
 //! Objects with files inside, as Ignition has them: what is shown of a change, and what never is.
 
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
+
 use std::io::Write as _;
 
 use base64::Engine as _;
@@ -100,13 +102,18 @@ fn machine_config() -> impl Strategy<Value = Value> {
     })
 }
 
-/// `object` with a password, and with a file that only its owner may read.
+/// `object` with another configuration in it: with a password, and with a file that only its owner may read.
 fn with_secrets(mut object: Value, number: u8) -> Value {
     if object.is_object() {
         let secret = format!("{SECRET}-{number}");
-        object["login"] = json!({"passwordHash": secret, "users": [{"password": [secret]}]});
-        object["files"] =
-            json!([{"path": "/root/key", "mode": 0o600, "contents": {"source": format!("data:,{secret}")}}]);
+        let file = json!({"path": "/root/key", "mode": 0o600, "contents": {"source": format!("data:,{secret}")}});
+        object["apiVersion"] = json!("machineconfiguration.openshift.io/v1");
+        object["kind"] = json!("MachineConfig");
+        object["more"] = json!({
+            "ignition": {"version": "3.5.0"},
+            "passwd": {"users": [{"name": "core", "passwordHash": secret}]},
+            "storage": {"files": [file], "luks": [{"name": "l", "keyFile": {"source": format!("data:,{secret}")}}]},
+        });
         object["hidden"] = json!({"a": {"b": secret}});
     }
     object

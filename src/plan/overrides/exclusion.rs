@@ -55,7 +55,11 @@ impl Exclusions {
         if text.len() > ANNOTATION_SIZE {
             return Self(Err(unclear(format!("it has {} bytes, and at most {ANNOTATION_SIZE} are read", text.len()))));
         }
-        let written: Result<Vec<Written>, String> = serde_saphyr::from_str(text)
+        // Without anchors that multiply, a list says no more than it is long.
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! { max_total_scalar_bytes: ANNOTATION_SIZE },
+        };
+        let written: Result<Vec<Written>, String> = serde_saphyr::from_str_with_options(text, options)
             .map_err(|error| cut_text(error.to_string().lines().next().unwrap_or_default(), QUOTED));
         let written = written.and_then(|written| match written.len() {
             many if many > EXCLUSIONS => Err(format!("it names {many} objects, and at most {EXCLUSIONS} are read")),

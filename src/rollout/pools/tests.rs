@@ -266,3 +266,29 @@ fn the_machines_of_pools_can_be_added_up_whatever_they_say() {
         other => panic!("{other:?}"),
     }
 }
+
+/// Found by `make fuzz`: the controller reads what is unread until nothing is.
+#[test]
+fn what_one_pool_has_rendered_and_another_one_lists_is_read_once() {
+    let other = [
+        ("/metadata/name", json!("infra")),
+        ("/spec/configuration", json!({"name": "rendered-infra", "source": [{"name": "psi"}, {"name": NEW}, {}]})),
+    ];
+    let all = MachineConfigPools::default();
+    all.saw_all(&[finished(), with(finished(), &other)]);
+    let object = psi(&["psi=1"]);
+    let planned = psi(&["psi=1", "more"]);
+    let planned = Planned { live: Some(&object), result: Some(&planned), takes_back: false };
+    let read = rendered(&["psi=1", "more=1"]);
+    let mut rounds = 0;
+    while let Standing::Unread(names) = all.standing(&object, Change::Edited) {
+        names.iter().for_each(|name| all.learn(&object, name, Some(&read)));
+        rounds += 1;
+        assert!(rounds < 5 && !names.contains(&String::new()), "{names:?}");
+    }
+    while let Outlook::Unread(names) = all.outlook(planned) {
+        names.iter().for_each(|name| all.study(planned, name, Some(&read)));
+        rounds += 1;
+        assert!(rounds < 10, "{names:?}");
+    }
+}
