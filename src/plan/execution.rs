@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::approval::Waiting;
 use super::changes::{changed_inputs, stale_items, writes};
@@ -152,6 +152,7 @@ fn deadline(seen: &Observed<'_>, item: &Item, now: Timestamp) -> Option<Timestam
     // Before it is written the time runs from its intent.
     let start = item.wait_started_at.as_ref().or(item.last_transition_time.as_ref())?.0;
     let paused = item.paused_since.as_ref().map(|since| now.duration_since(since.0)).unwrap_or_default();
+    let paused = paused.max(SignedDuration::ZERO);
     start.checked_add(limit).ok()?.checked_add(paused).ok()
 }
 

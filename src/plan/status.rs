@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::changes::{drifted_inputs, with_earlier_values};
 use super::conditions::{self, Verdict};
@@ -381,12 +381,13 @@ fn set_state(item: &mut Item, state: ItemState, message: &str, now: Timestamp) {
     item.message = cut_text(&visible(message), MESSAGE_LIMIT);
 }
 
-/// The time of a pause that has ended is added to the beginning of the wait.
+/// The time of a pause that has ended is added to the beginning of the wait. A beginning that has not come yet, which only somebody
+/// who edits the status can write, adds nothing.
 fn set_paused(item: &mut Item, paused: bool, now: Timestamp) {
     match (&item.paused_since, paused) {
         (None, true) => item.paused_since = Some(time(now)),
         (Some(since), false) => {
-            let lasted = now.duration_since(since.0);
+            let lasted = now.duration_since(since.0).max(SignedDuration::ZERO);
             let start = item.wait_started_at.as_ref().and_then(|start| start.0.checked_add(lasted).ok());
             item.wait_started_at = start.map(time);
             item.paused_since = None;

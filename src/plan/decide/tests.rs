@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::*;
@@ -438,6 +439,27 @@ fn the_time_limit_stands_still_while_a_pool_is_paused() {
     world.now += 30;
     world.look(waiting(false));
     assert_eq!(world.phase(), Some(Phase::Failed), "what was waited before the pause is");
+}
+
+#[test]
+fn a_pause_that_begins_in_the_future_takes_nothing_from_the_time_limit() {
+    let waiting = |paused| {
+        let mut plan = plan(HALF);
+        plan.items[0].rollout = Rollout::Waiting { text: "0 of 3".into(), paused };
+        plan
+    };
+    for paused in [true, false] {
+        let mut world = World::new(Action::Apply);
+        world.wanted.wait_timeout = Some(std::time::Duration::from_secs(100));
+        world.look(plan(CREATE));
+        world.look(plan(CREATE));
+        world.look(waiting(true));
+        world.status.items[0].paused_since = Some(Time("9999-12-30T00:00:00Z".parse().unwrap()));
+        world.now += 50;
+        world.look(waiting(paused));
+        assert_eq!(world.phase(), Some(Phase::InProgress));
+        assert!(world.status.items[0].wait_started_at.is_some(), "the beginning of the wait is kept");
+    }
 }
 
 /// Approved by hash, begun, and not written.
