@@ -4,7 +4,7 @@ use std::fmt;
 
 use kube::core::Status;
 
-use crate::limits::{OBJECT_DEPTH, WORDS, cut_text, visible};
+use crate::limits::{OBJECT_DEPTH, WORDS, cut_text, within_line};
 
 /// A request that did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -173,7 +173,7 @@ const WEBHOOK: [&str; 2] = ["failed calling webhook", "conversion webhook for "]
 
 /// What a server or a connection says, as it may go into a log or a status: bounded, and with every character seen.
 fn words(text: &str) -> String {
-    visible(&cut_text(text, WORDS)).into_owned()
+    within_line(&cut_text(text, WORDS)).into_owned()
 }
 
 /// Beginnings of what a server says that only is not ready, or can't answer in time (apiserver and etcd, observed on

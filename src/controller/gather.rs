@@ -433,7 +433,9 @@ impl Look<'_> {
             }
             return Ok(());
         }
-        if let Some(object) = known.followed.as_ref().filter(|_| known.item.operation != Operation::Blocked) {
+        // What is blocked or set aside is not waited for, whether it exists or not.
+        let is_followed = !matches!(known.item.operation, Operation::Blocked | Operation::Skipped);
+        if let Some(object) = known.followed.as_ref().filter(|_| is_followed) {
             known.item.rollout = match known.item.uid {
                 Some(_) => {
                     let rollout = self.confirmed(item, object).await?;

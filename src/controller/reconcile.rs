@@ -452,7 +452,7 @@ fn our_status(config: &VirtPlatformConfig) -> Status {
 
 /// What the parser says of an object: it may quote it.
 fn unfit(error: &str) -> String {
-    limits::visible(&limits::cut_text(error, limits::WORDS)).into_owned()
+    limits::within_line(&limits::cut_text(error, limits::WORDS)).into_owned()
 }
 
 /// An object that no longer fits our types is told so, and its neighbours go on. The text is the same each time, and so

@@ -1,6 +1,6 @@
 //! What a spec may hold before anything is made of it.
 
-use super::{OBJECT_DEPTH, SPEC_SIZE, depth, size};
+use super::{OBJECT_DEPTH, SPEC_SIZE, SPEC_VALUES, count, depth, size};
 use crate::api::VirtPlatformConfigSpec;
 
 /// Why nothing can be planned from `spec`: the place and what to do, in a sentence. `None` if it is within its bounds.
@@ -27,11 +27,18 @@ pub fn problem(spec: &VirtPlatformConfigSpec) -> Option<String> {
             OBJECT_DEPTH / 2
         ));
     }
-    let bytes = serde_json::to_value(spec).map_or(usize::MAX, |spec| size(&spec));
-    (bytes > SPEC_SIZE).then(|| {
-        format!(
+    let (bytes, values) =
+        serde_json::to_value(spec).map_or((usize::MAX, usize::MAX), |spec| (size(&spec), count(&spec)));
+    if bytes > SPEC_SIZE {
+        return Some(format!(
             "spec has {bytes} bytes, and at most {SPEC_SIZE} are taken, so that there is room for the status. Make the values in \
              spec.overrides smaller."
+        ));
+    }
+    (values > SPEC_VALUES).then(|| {
+        format!(
+            "spec consists of {values} values, and at most {SPEC_VALUES} are taken, so that planning them does not fill the memory. \
+             Shorten the lists and maps in spec.options and spec.overrides."
         )
     })
 }
@@ -62,5 +69,16 @@ mod tests {
         let problem = super::problem(&spec(json!("x".repeat(1_570_000)))).unwrap();
         assert!(problem.starts_with("spec has 15") && problem.contains("at most 524288"), "{problem}");
         assert_eq!(super::problem(&spec(json!({"a": [1, {"b": "x".repeat(100_000)}]}))), None);
+    }
+
+    /// T5: bytes say little of the memory that small values take.
+    #[test]
+    fn t5_a_spec_of_many_small_values_is_told_what_to_shorten() {
+        let problem = problem(&spec(json!(vec![json!({"a": 0}); 50_000]))).unwrap();
+        assert!(
+            problem.starts_with("spec consists of 1000") && problem.contains("at most 10000 are taken"),
+            "{problem}"
+        );
+        assert_eq!(super::problem(&spec(json!(vec![json!({"a": 0}); 4900]))), None);
     }
 }

@@ -1,4 +1,4 @@
-//! How deep and how large a value is.
+//! How deep and how large a value is, and of how many it consists.
 
 use serde_json::Value;
 
@@ -24,6 +24,22 @@ pub fn depth(value: &Value) -> usize {
         }
     }
     deepest
+}
+
+/// The values of which `value` consists: itself, and what is in it. The keys of maps are not counted.
+#[must_use]
+pub fn count(value: &Value) -> usize {
+    let mut values = 0;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        values += 1;
+        match value {
+            Value::Object(map) => open.extend(map.values()),
+            Value::Array(list) => open.extend(list),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    values
 }
 
 /// Whether `object` is nested deeper than [`OBJECT_DEPTH`]: then it is not compared, since a part of it may have been left out.
@@ -79,6 +95,13 @@ mod tests {
         }
         assert!(!is_too_deep(&deep));
         assert!(is_too_deep(&json!({"spec": deep})));
+    }
+
+    #[test]
+    fn every_value_is_counted_with_what_it_is_in() {
+        for (value, values) in [(json!(1), 1), (json!({}), 1), (json!([1, [2], {"a": {"b": null}}]), 7)] {
+            assert_eq!(count(&value), values, "{value}");
+        }
     }
 
     #[test]

@@ -10,9 +10,10 @@ use super::changes::has_same_inputs;
 use super::digest;
 use super::guard::{Guard, stops};
 use super::observed::{Edit, Observed, Wanted};
+use super::status::is_made_anew;
 use super::summary;
 use crate::api::{Action, Approval, ApprovedBy, Phase, PlannedSpec, VirtPlatformConfig, VirtPlatformConfigStatus};
-use crate::limits::{cut_text, visible};
+use crate::limits::{cut_text, within_line};
 
 /// A plan that took the place of another one must have been readable for this long before the edit that approves it by the action alone;
 /// else nobody can know which of the two was read. Only a hash names the one that was.
@@ -87,7 +88,7 @@ impl Waiting {
 ///
 /// Why not.
 pub fn granted(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<Approval, Waiting> {
-    let how = rule(seen.wanted, seen.status, plan, seen.version, now)?;
+    let how = rule(seen, plan, now)?;
     let edit = match how {
         ApprovedBy::Hash => &seen.wanted.hash_edit,
         ApprovedBy::Bypass => &seen.wanted.bypass_edit,
@@ -100,19 +101,14 @@ pub fn granted(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<Appro
         by: by.to_owned(),
         at: super::wire::time(now),
         generation: seen.wanted.generation,
-        text: cut_text(&visible(&summary::in_figures(plan)), TEXT_LIMIT),
+        text: cut_text(&within_line(&summary::in_figures(plan)), TEXT_LIMIT),
         machines: summary::figures(plan).machines_to_reboot,
         replaced: plan.items.iter().flat_map(|item| item.replaced.iter().cloned()).take(REPLACED_LIMIT).collect(),
     })
 }
 
-fn rule(
-    wanted: &Wanted,
-    status: &VirtPlatformConfigStatus,
-    plan: &Plan,
-    version: &str,
-    now: Timestamp,
-) -> Result<ApprovedBy, Waiting> {
+fn rule(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<ApprovedBy, Waiting> {
+    let (wanted, status, version) = (seen.wanted, seen.status, seen.version);
     if stops(Guard::NotApply, wanted.action != Action::Apply) {
         return Err(Waiting::NotAsked);
     }
@@ -133,7 +129,7 @@ fn rule(
     }
     let options_changed = status.applied_options != wanted.options;
     let edited = status.planned_generation != Some(wanted.generation);
-    let first = is_first(status, wanted);
+    let first = is_first(seen);
     let by_itself = stops(Guard::NoEdit, !edited || !(options_changed || first));
     if wanted.automatic && !by_itself {
         return Ok(ApprovedBy::Policy);
@@ -208,7 +204,12 @@ fn bypass(
 }
 
 /// Whether no plan was waiting: the object is new, or comes back from Ignore with nothing left undone and nothing edited meanwhile.
-fn is_first(status: &VirtPlatformConfigStatus, wanted: &Wanted) -> bool {
+/// Where a plan of another object of that name may have been read, only whoever made the object can mean what is in it.
+fn is_first(seen: &Observed<'_>) -> bool {
+    let (wanted, status) = (seen.wanted, seen.status);
+    if wanted.generation > 1 && is_made_anew(seen) {
+        return false;
+    }
     let edited = || status.planned_spec.as_ref().is_none_or(|planned| planned.hash != wanted.spec_hash);
     let waits = match status.phase {
         None => false,

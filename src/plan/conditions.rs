@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::reason::{self, condition};
 use super::wire::time;
 use crate::api::{Phase, VirtPlatformConfigStatus};
-use crate::limits::{cut_text, visible};
+use crate::limits::{cut_text, within_line};
 
 /// The types that are always there, each True in its phase only; automation waits for them by name.
 const PHASES: [(Phase, &str); 8] = [
@@ -191,7 +191,7 @@ fn wanted(name: &str, holds: bool, verdict: &Verdict<'_>) -> Condition {
 }
 
 fn cut(message: &str) -> String {
-    cut_text(&visible(message), MESSAGE_LIMIT)
+    cut_text(&within_line(message), MESSAGE_LIMIT)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::api::{
     Applied, HistoryEntry, Item, ItemState, LeftOut, Operation, Phase, PlannedSpec, SupersededPlan, TargetRef,
     VirtPlatformConfigStatus as Status,
 };
-use crate::limits::{cut_text, visible};
+use crate::limits::{cut_text, within_line};
 
 /// Earlier plans that are remembered: of those that were carried out, and of those that were not.
 const HISTORY_LIMIT: usize = 10;
@@ -100,10 +100,10 @@ pub fn compose(
     if status.items.is_empty() {
         status.impact_severity = Some(seen.declared_impact);
     }
-    let text = cut_text(&visible(&text), SUMMARY_LIMIT);
+    let text = cut_text(&within_line(&text), SUMMARY_LIMIT);
     let summary = status.summary.get_or_insert_default();
     summary.text.clone_from(&text);
-    summary.changed = cut_text(&visible(&changed), SUMMARY_LIMIT);
+    summary.changed = cut_text(&within_line(&changed), SUMMARY_LIMIT);
     let input_drift = input_drift(seen, &status);
     let verdict = Verdict { phase, reason, message: &text, input_drift, generation };
     status.conditions = conditions::derive(&seen.status.conditions, &verdict, now);
@@ -283,7 +283,7 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
 }
 
 /// Whether a plan of another object of that name may have been read, as this process or an earlier one knows.
-fn is_made_anew(seen: &Observed<'_>) -> bool {
+pub(super) fn is_made_anew(seen: &Observed<'_>) -> bool {
     let planned = seen.status.planned_spec.as_ref();
     let known = planned.is_some_and(|planned| seen.status.plan_hash.is_none() && planned.revised_at.is_some());
     stops(Guard::MadeAnew, seen.made_anew || known)
@@ -295,7 +295,7 @@ fn still_named(used: Option<String>, seen: &Observed<'_>) -> Option<String> {
 }
 
 fn left_out(part: &profile_sdk::LeftOut) -> LeftOut {
-    LeftOut { feature: part.feature.clone(), reason: cut_text(&visible(&part.reason), SUMMARY_LIMIT) }
+    LeftOut { feature: part.feature.clone(), reason: cut_text(&within_line(&part.reason), SUMMARY_LIMIT) }
 }
 
 /// An item as the status shows it.
@@ -328,10 +328,15 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         conflicts: fresh.conflicts.iter().take(CONFLICT_LIMIT).cloned().collect(),
         pools: fresh.effect.pools.keys().take(POOL_LIMIT).cloned().collect(),
         managed_fields: managed_fields(fresh),
-        overrides: fresh.overrides.iter().take(OVERRIDE_LIMIT).map(|by| cut_text(&visible(by), NOTE_LIMIT)).collect(),
+        overrides: fresh
+            .overrides
+            .iter()
+            .take(OVERRIDE_LIMIT)
+            .map(|by| cut_text(&within_line(by), NOTE_LIMIT))
+            .collect(),
         prune: fresh.prune,
         state,
-        message: cut_text(&visible(&message), MESSAGE_LIMIT),
+        message: cut_text(&within_line(&message), MESSAGE_LIMIT),
         last_transition_time: unmoved.and_then(|item| item.last_transition_time.clone()).or_else(|| Some(time(now))),
         wait_started_at: before.filter(|_| satisfied).and_then(|item| item.wait_started_at.clone()),
         paused_since: None,
@@ -360,7 +365,7 @@ fn short(target: &TargetRef) -> TargetRef {
 /// The fields that are ours. Entries of lists are named by their values, which may be secret ones.
 fn managed_fields(fresh: &PlanItem) -> Vec<String> {
     let open = |path: &&super::fields::FieldPath| fresh.sensitive.is_empty() || !path.names_values();
-    let shown = |path: &super::fields::FieldPath| visible(&path.dotted()).into_owned();
+    let shown = |path: &super::fields::FieldPath| within_line(&path.dotted()).into_owned();
     fresh.owned.iter().filter(open).take(FIELD_LIMIT).map(shown).collect()
 }
 
@@ -378,7 +383,7 @@ fn set_state(item: &mut Item, state: ItemState, message: &str, now: Timestamp) {
         item.state = state;
         item.last_transition_time = Some(time(now));
     }
-    item.message = cut_text(&visible(message), MESSAGE_LIMIT);
+    item.message = cut_text(&within_line(message), MESSAGE_LIMIT);
 }
 
 /// The time of a pause that has ended is added to the beginning of the wait. A beginning that has not come yet, which only somebody
@@ -446,5 +451,5 @@ fn input_drift(seen: &Observed<'_>, status: &Status) -> Option<String> {
         return None;
     }
     let changed = drifted_inputs(&status.inputs);
-    (!changed.is_empty()).then(|| visible(&format!("Changed: {}.", changed.join("; "))).into_owned())
+    (!changed.is_empty()).then(|| within_line(&format!("Changed: {}.", changed.join("; "))).into_owned())
 }

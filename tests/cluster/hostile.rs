@@ -87,9 +87,13 @@ async fn t4_t5_no_patch_ends_the_process_or_fills_its_memory() {
     let nests = (0..8)
         .map(|n| json!({"op": "copy", "from": "/spec/free", "path": format!("/spec/free{}", "/k".repeat(1 << n))}));
     let nests: Vec<_> = std::iter::once(seed).chain(nests).collect();
+    let seed = json!({"op": "add", "path": "/spec/free", "value": {"k": vec![json!({"a": 0}); 100]}});
+    let small = (0..8).map(|_| json!({"op": "copy", "from": "/spec/free/k", "path": "/spec/free/k/-"}));
+    let small: Vec<_> = std::iter::once(seed).chain(small).collect();
     for (name, operations, says) in [
         ("a move onto its own ancestor", undone, "does not fit what the profile wants"),
         ("copies", json!(doubles), "larger than the 1572000 bytes"),
+        ("copies of small values", json!(small), "add more than 5000 values"),
         ("copies into themselves", json!(nests), "nested more than 100 levels deep"),
     ] {
         stage.configure_with(OTHER, spec(OTHER, patch(operations.clone()))).await;

@@ -21,10 +21,11 @@ async fn p7_what_left_the_plan_before_the_approval_is_not_written() {
     fixture.wait("two items", |status| status.items.len() == 2).await;
     let mark = fixture.mark();
     fixture.patch(quick("DryRun")).await;
-    fixture.wait("one item", |status| status.items.len() == 1).await;
+    let shown = fixture.wait("one item", |status| status.items.len() == 1).await;
     fixture.stop_operator().await;
     fixture.start_operator();
-    fixture.patch(json!({"action": "Apply"})).await;
+    // The action alone would be too soon after the edit.
+    fixture.patch(json!({"action": "Apply", "approvedPlanHash": shown.plan_hash})).await;
     fixture.wait_for(Phase::Completed).await;
     assert_eq!(fixture.target_writes(&mark), ["patch kubedeschedulers cluster"]);
     fixture.finish().await;

@@ -170,6 +170,11 @@ async fn an_unmanaged_object_is_left_alone_until_it_is_managed_again() {
     stage.finish(running).await;
 }
 
+/// Edits that follow each other as closely as a program makes them are looked at with growing gaps; those of a person are not.
+async fn leave_time() {
+    tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+}
+
 /// W-26: what can't be understood blocks its item, says where the fault is, and stops nothing else; correcting it is enough.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w_26_an_override_that_is_nonsense_blocks_its_item_alone() {
@@ -210,6 +215,7 @@ async fn w_26_an_override_that_is_nonsense_blocks_its_item_alone() {
         (MODE, "Unmanaged".to_owned(), "unmanaged is all that it can be"),
         (MODE, "managed".to_owned(), "unmanaged is all that it can be"),
     ] {
+        leave_time().await;
         stage.annotate("x", annotation, value.as_str()).await;
         let blocked = stage
             .wait(NAME, &format!("{annotation}: {value}"), |status| {
@@ -218,6 +224,7 @@ async fn w_26_an_override_that_is_nonsense_blocks_its_item_alone() {
             })
             .await;
         assert_eq!(of(&blocked, "y").operation, Operation::NoChange, "{value}");
+        leave_time().await;
         stage.annotate("x", annotation, Value::Null).await;
         stage.wait(NAME, "corrected", |status| of(status, "x").operation == Operation::NoChange).await;
     }

@@ -141,6 +141,8 @@ async fn whatever_happens_to_one_request_the_end_is_the_same_second_half() {
 async fn two_operators_at_once_write_nothing_twice() {
     let stage = Stage::set().await;
     for round in 0..5 {
+        // One that had seen the configuration of the round before would take this one for its successor.
+        stage.clear().await;
         let rival = Stage::run(stage.client());
         let end = stage.tell(&format!("two operators, round {round}"), &Script::new(Fault::Delay, usize::MAX)).await;
         drop(rival);

@@ -129,7 +129,7 @@ fn the_chart_is_well_formed_and_refuses_nonsense() {
     let crd = objects.iter().find(|object| object["kind"] == "CustomResourceDefinition").unwrap();
     assert_eq!(crd.pointer("/metadata/annotations/helm.sh~1resource-policy"), Some(&Value::from("keep")));
     assert_eq!(crd["spec"], yaml("crds/advisor.kubevirt.io_virtplatformconfigs.yaml")["spec"], "K3: the same CRD");
-    assert_eq!(of_kind(&objects, "ValidatingAdmissionPolicy"), 2);
+    assert_eq!(of_kind(&objects, "ValidatingAdmissionPolicy"), 3);
     // Without values: what dist/install.yaml has, elsewhere, and the CRD.
     let plain = documents(&render("replicas=2").unwrap());
     let installed = documents(&std::fs::read_to_string(root().join("dist/install.yaml")).unwrap());

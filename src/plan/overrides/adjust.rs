@@ -9,7 +9,8 @@ use super::super::pointer;
 use super::{IGNORE, MODE, PATCH, annotation, is_unmanaged};
 use crate::api::{Override, TargetRef};
 use crate::limits::{
-    ANNOTATION_SIZE, OBJECT_DEPTH, OBJECT_SIZE, OPERATIONS, POINTER_SIZE, POINTERS, cut_text, depth, size,
+    ANNOTATION_SIZE, OBJECT_DEPTH, OBJECT_SIZE, OPERATIONS, PATCH_VALUES, POINTER_SIZE, POINTERS, count, cut_text,
+    depth, size,
 };
 
 /// As much of what others have written as a sentence quotes, in bytes.
@@ -216,12 +217,13 @@ fn bounded<'a>(live: &'a Value, name: &str) -> Result<Option<&'a str>, String> {
 /// How much patches may still add to an object, and move about in it: what is copied again and again doubles each time.
 struct Room {
     bytes: usize,
+    values: usize,
     work: usize,
 }
 
 impl Room {
     fn beside(desired: &Value) -> Self {
-        Self { bytes: OBJECT_SIZE.saturating_sub(size(desired)), work: 2 * OBJECT_SIZE }
+        Self { bytes: OBJECT_SIZE.saturating_sub(size(desired)), values: PATCH_VALUES, work: 2 * OBJECT_SIZE }
     }
 
     /// Takes the room that `operation` needs in `object`.
@@ -245,10 +247,17 @@ impl Room {
         }
         let bytes = size(value);
         let left = (self.bytes.checked_sub(if grows { bytes } else { 0 }), self.work.checked_sub(bytes));
-        let (Some(bytes), Some(work)) = left else {
-            return Err(format!("the object would get larger than the {OBJECT_SIZE} bytes that the API server stores"));
+        let (Some(left_bytes), Some(work)) = left else {
+            return Err(format!(
+                "the object would get larger than the {OBJECT_SIZE} bytes that the API server stores. Patch less into it"
+            ));
         };
-        (self.bytes, self.work) = (bytes, work);
+        let Some(values) = self.values.checked_sub(if grows { count(value) } else { 0 }) else {
+            return Err(format!(
+                "its patches add more than {PATCH_VALUES} values, maps and lists. Patch less into it, or let its owner set it"
+            ));
+        };
+        (self.bytes, self.values, self.work) = (left_bytes, values, work);
         Ok(())
     }
 }

@@ -46,7 +46,7 @@ async fn m8_the_pools_that_render_it_and_their_machines_are_in_the_item_and_the_
     assert_eq!((item.operation, item.severity), (Operation::Create, Severity::High));
     assert_eq!(
         item.effect.pools,
-        [("worker".to_owned(), PoolEffect { machines: 3, at_once: 1, max_unavailable: None })].into()
+        [("worker".to_owned(), PoolEffect { machines: 3, at_once: 1, max_unavailable: Some("1".into()) })].into()
     );
     assert!(item.message.contains("Reboots the 3 machines of pool worker, one by one."), "{}", item.message);
     let master = world.item(&machine_config("99-master", "master", json!({"kernelArguments": ["psi=1"]}))).await;

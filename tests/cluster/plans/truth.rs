@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use virt_advisor::api::Operation;
-use virt_advisor::plan::diff::{without_noise, yaml};
+use virt_advisor::plan::diff::{self, without_noise, yaml};
 use virt_advisor::plan::status::Written;
 use virt_advisor::rollout::Rollouts;
 
@@ -46,12 +46,10 @@ async fn s10_the_real_apply_gives_what_the_preview_showed() {
         let changed = before.as_ref().map(without_noise) != Some(without_noise(&after));
         assert_eq!(item.operation != Operation::NoChange, changed, "{theirs:?} {ours}: {}", item.message);
         assert_eq!(item.diff.is_empty(), !changed, "{theirs:?} {ours}: {}", item.diff);
+        let as_shown = |object: &Value| diff::legible(without_noise(object));
         let shown = |object: &Value| {
-            virt_advisor::plan::diff::unified(
-                &item.target.to_string(),
-                before.as_ref().map(without_noise).as_ref(),
-                Some(&without_noise(object)),
-            )
+            let before = before.as_ref().map(as_shown);
+            diff::unified(&item.target.to_string(), before.as_ref(), Some(&as_shown(object)))
         };
         assert_eq!(item.diff, shown(&after), "{theirs:?} {ours}");
         let again = world.item(&widget(ours.clone())).await;
