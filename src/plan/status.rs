@@ -310,6 +310,8 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
     };
     let message = match (finished, &fresh.rollout) {
         (Some(item), _) => item.message.clone(),
+        // It says so itself, and nothing of its object is waited for.
+        (None, _) if fresh.operation == Operation::Skipped => fresh.message.clone(),
         (None, Rollout::Done(text) | Rollout::Waiting { text, .. } | Rollout::Failed(text)) if satisfied => {
             format!("{} {}.", fresh.message, message::capitalised(text))
         }

@@ -245,3 +245,19 @@ async fn p14_two_profiles_approved_together_cost_one_rollout() {
     assert_eq!(renderings.len(), 2, "what they had, and what they have: {renderings:?}");
     fixture.finish().await;
 }
+
+/// An item that is set aside is not waited for, also if its object does not exist and its kind is one whose roll-out is followed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_config_that_is_set_aside_before_it_exists_holds_up_nothing() {
+    let fixture = Fixture::start(setup()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun", "items": [{"name": "enable-kubelet-swap", "mode": "Skip"}]})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    assert_eq!(item(&plan, "enable-kubelet-swap").operation, Operation::Skipped);
+    fixture.patch(json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;
+    let done = fixture.wait_for(Phase::Completed).await;
+    assert_eq!(item(&done, "enable-kubelet-swap").state, virt_advisor::api::ItemState::Completed);
+    assert!(fixture.get(&swap()).await.is_none());
+    assert_ne!(fixture.density().await.pointer(RATIO), None);
+    fixture.finish().await;
+}
