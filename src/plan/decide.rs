@@ -215,4 +215,6 @@ fn remembered_reason(status: &VirtPlatformConfigStatus) -> Option<&'static str> 
 #[cfg(test)]
 mod defects;
 #[cfg(test)]
+mod recreated;
+#[cfg(test)]
 pub(super) mod tests;

@@ -78,7 +78,7 @@ pub(in crate::plan) fn basis() -> Basis {
     Basis { profile: "p".into(), ..Basis::default() }
 }
 
-fn plan(operations: [Operation; 2]) -> Plan {
+pub(super) fn plan(operations: [Operation; 2]) -> Plan {
     Plan::new(basis(), vec![item("a", 0, operations[0]), item("b", 1, operations[1])])
 }
 
@@ -181,7 +181,7 @@ pub(in crate::plan) fn writes_of(decision: &Decision) -> Vec<&str> {
     }
 }
 
-const CREATE: [Operation; 2] = [Operation::Create, Operation::Create];
+pub(super) const CREATE: [Operation; 2] = [Operation::Create, Operation::Create];
 const HALF: [Operation; 2] = [Operation::NoChange, Operation::Create];
 const DONE: [Operation; 2] = [Operation::NoChange, Operation::NoChange];
 
