@@ -8,7 +8,7 @@ use virt_advisor::api::{ApprovedBy, Phase, VirtPlatformConfig};
 
 use crate::fixture::{OWN_NAMESPACE, PATIENCE, PROFILE, create_namespace, our_crd};
 use crate::security::writes;
-use crate::separation::{HASH, apply, config, lift};
+use crate::separation::{HASH, apply, config, lift, number};
 use crate::stage::Stage;
 use crate::stage::profile::{NAME, item};
 
@@ -48,6 +48,8 @@ async fn where_only_hashes_approve_an_edit_under_apply_names_its_plan() {
     let configs: Api<VirtPlatformConfig> = Api::all(admin.clone());
     let spec = |fields: Value| json!({"spec": fields});
     let interval = json!({"loadAware": {"deschedulingIntervalSeconds": 120}});
+    let exact =
+        json!({"action": "Apply", "approvedPlanHash": HASH, "overrides": number(json!(9_007_199_254_740_993_i64))});
 
     // What was there before the policy.
     let before = json!({"action": "Apply", "approvalPolicy": "Automatic", "bypassOptimisticLock": true});
@@ -100,6 +102,8 @@ async fn where_only_hashes_approve_an_edit_under_apply_names_its_plan() {
         (under("Apply"), json!({"action": "Ignore", "approvedPlanHash": null}), true),
         (under("Apply"), json!({"options": interval, "approvedPlanHash": OTHER}), true),
         (under("Apply"), json!({"options": interval}), false),
+        // To CEL both are equal, and the server stores another one.
+        (exact, json!({"overrides": number(json!(9_007_199_254_740_992.0))}), false),
         (under("Apply"), json!({"failurePolicy": "Continue"}), false),
         (under("Apply"), json!({"waitTimeout": "1s"}), false),
         (under("Apply"), json!({"items": [{"name": "x", "mode": "Skip"}]}), false),

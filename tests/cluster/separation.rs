@@ -89,6 +89,7 @@ async fn an_editor_does_everything_but_approve_and_an_approver_that_too() {
     let interval = json!({"spec": {"options": {"loadAware": {"deschedulingIntervalSeconds": 120}}}});
     let action = |action: &str| json!({"spec": {"action": action}});
     let label = json!({"metadata": {"labels": {"a": "b"}}});
+    let exact = json!({"action": "Apply", "overrides": number(json!(9_007_199_254_740_993_i64))});
     let automatic = json!({"action": "DryRun", "approvalPolicy": "Automatic"});
     let bypass = json!({"action": "DryRun", "bypassOptimisticLock": true});
     for (before, patch, by_editor) in [
@@ -100,6 +101,8 @@ async fn an_editor_does_everything_but_approve_and_an_approver_that_too() {
         (json!({"action": "DryRun"}), &json!({"spec": {"bypassOptimisticLock": true}}), false),
         (json!({"action": "Apply"}), &interval, false),
         (json!({"action": "Apply"}), &json!({"spec": {"failurePolicy": "Continue"}}), false),
+        // To CEL both are equal, and the server stores another one.
+        (exact, &json!({"spec": {"overrides": number(json!(9_007_199_254_740_992.0))}}), false),
         (json!({"action": "Apply"}), &label, true),
         (json!({"action": "Apply"}), &action("DryRun"), true),
         (json!({"action": "Apply"}), &action("Ignore"), true),
@@ -143,4 +146,10 @@ pub async fn lift(admin: &Client, policy: &str) {
         let policies: Api<DynamicObject> = Api::all_with(admin.clone(), &ApiResource::from_gvk(&kind));
         policies.delete(policy, &DeleteParams::default()).await.unwrap();
     }
+}
+
+/// Overrides that set a field to `value`.
+pub fn number(value: Value) -> Value {
+    let patch = json!([{"op": "add", "path": "/spec/a", "value": value}]);
+    json!([{"target": {"kind": "X", "name": "x"}, "patch": patch}])
 }
