@@ -17,6 +17,9 @@ pub const STATUS_LIMIT: usize = 256 * 1024;
 const DIFFS_AT_LEAST: usize = 64 * 1024;
 /// What the counts of a diff that is cut take.
 const COUNTS: usize = 80;
+/// How the line at the end of a diff that is cut begins, and what it takes at most.
+const CUT: &str = "\\ Cut:";
+const MARK: usize = 120;
 /// What is left of a message before it is left out.
 const SHORT_MESSAGE: usize = 200;
 /// What an item takes at least, beside its names.
@@ -63,8 +66,13 @@ pub(super) fn bound(status: &mut Status) {
         }
         status.items.iter_mut().for_each(step);
     }
-    let room = COUNTS * status.items.iter().filter(|item| !item.diff.is_empty() && item.truncated.is_none()).count();
-    let budget = STATUS_LIMIT.saturating_sub(without_diffs(status) + room);
+    status.items.iter_mut().for_each(unmark);
+    let with_diff = || status.items.iter().filter(|item| !item.diff.is_empty());
+    let counts = COUNTS * with_diff().filter(|item| item.truncated.is_none()).count();
+    let marks = MARK * with_diff().count();
+    let left = STATUS_LIMIT.saturating_sub(without_diffs(status) + counts);
+    // Where there is no room for marks there is next to none for diffs.
+    let (budget, has_marks) = left.checked_sub(marks).map_or((left, false), |budget| (budget, true));
     let texts: Vec<_> = status.items.iter().map(|item| item.diff.as_str()).collect();
     let shown = cut::to_budget(&texts, budget);
     for (item, (diff, truncated)) in status.items.iter_mut().zip(shown) {
@@ -74,6 +82,25 @@ pub(super) fn bound(status: &mut Status) {
             (Some(before), Some(now)) => Some(Truncated { shown: now.shown, ..before }),
             (before, now) => now.or(before),
         };
+        if has_marks {
+            mark(item);
+        }
+    }
+}
+
+/// Says at the end of a diff that is cut that it is: whoever reads nothing else must not take it for the whole. No line of an object
+/// begins like that in a diff.
+fn mark(item: &mut Item) {
+    if let Some(Truncated { shown, total, .. }) = item.truncated {
+        item.diff.push_str(&format!(
+            "{CUT} {shown} of {total} lines are shown. \"virt-advisor diff\" prints all of them.\n"
+        ));
+    }
+}
+
+fn unmark(item: &mut Item) {
+    if let Some(at) = item.diff.rfind(CUT).filter(|at| *at == 0 || item.diff[..*at].ends_with('\n')) {
+        item.diff.truncate(at);
     }
 }
 
@@ -155,9 +182,22 @@ mod tests {
         bound(&mut status);
         assert!(bytes(&status) <= STATUS_LIMIT && bytes(&status) > STATUS_LIMIT * 9 / 10);
         let truncated = status.items[0].truncated.unwrap();
+        let says = format!(
+            "\n\\ Cut: {} of 50003 lines are shown. \"virt-advisor diff\" prints all of them.\n",
+            truncated.shown
+        );
+        assert!(status.items[0].diff.ends_with(&says), "who reads the diff alone knows");
+        assert_eq!(status.items[0].diff.lines().count(), truncated.shown as usize + 1);
         assert_eq!((truncated.total, truncated.added), (50_003, 50_000));
         assert_eq!((status.items[1].diff.as_str(), status.items[1].truncated), ("+x\n", None));
         assert!(status.items[1].desired_state.is_some(), "diffs are cut before anything is left out");
+        // Cut again it counts the same whole, and says so once.
+        status.items[1].message = "x".repeat(100_000);
+        status.items[1].managed_fields = vec!["x".repeat(100_000)];
+        bound(&mut status);
+        assert!(bytes(&status) <= STATUS_LIMIT);
+        assert_eq!(status.items[0].diff.matches("\\ Cut: ").count(), 1);
+        assert!(status.items[0].diff.contains(" of 50003 lines are shown"));
     }
 
     proptest! {
