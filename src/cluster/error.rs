@@ -4,7 +4,7 @@ use std::fmt;
 
 use kube::core::Status;
 
-use crate::limits::{OBJECT_DEPTH, WORDS, cut_text, within_line};
+use crate::limits::{OBJECT_DEPTH, cut_text, words};
 
 /// A request that did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -171,11 +171,6 @@ const PERMANENT: [&str; 6] = [
 /// Texts of answers that come from a webhook that does not answer (observed on kube-apiserver 1.36).
 const WEBHOOK: [&str; 2] = ["failed calling webhook", "conversion webhook for "];
 
-/// What a server or a connection says, as it may go into a log or a status: bounded, and with every character seen.
-fn words(text: &str) -> String {
-    within_line(&cut_text(text, WORDS)).into_owned()
-}
-
 /// Beginnings of what a server says that only is not ready, or can't answer in time (apiserver and etcd, observed on
 /// kube-apiserver 1.36). Whatever else it says with such a code may quote an object, and is left out.
 const NOT_READY: [&str; 9] = [
@@ -338,7 +333,10 @@ mod tests {
         let denied =
             Status { code: 403, message: format!("denied the request: \u{1b}[8m{}", "x".repeat(700_000)), ..status };
         let ClusterError::Refused(refusal) = of_status(&denied) else { panic!("refused") };
-        assert!(refusal.message.len() < WORDS + 20 && refusal.message.starts_with("denied the request: \\u{1b}[8m"));
+        assert!(
+            refusal.message.len() < crate::limits::WORDS + 20
+                && refusal.message.starts_with("denied the request: \\u{1b}[8m")
+        );
     }
 
     #[test]

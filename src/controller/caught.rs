@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-use crate::limits::{WORDS, cut_text, within_line};
+use crate::limits;
 
 thread_local! {
     static WITHIN: Cell<bool> = const { Cell::new(false) };
@@ -48,7 +48,7 @@ pub(super) async fn caught<T>(look: impl Future<Output = T>) -> Result<T, Panick
 fn words(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    within_line(&cut_text(text.unwrap_or("no words"), WORDS)).into_owned()
+    limits::words(text.unwrap_or("no words"))
 }
 
 #[cfg(test)]

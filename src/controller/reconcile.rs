@@ -450,11 +450,6 @@ fn our_status(config: &VirtPlatformConfig) -> Status {
     status
 }
 
-/// What the parser says of an object: it may quote it.
-fn unfit(error: &str) -> String {
-    limits::within_line(&limits::cut_text(error, limits::WORDS)).into_owned()
-}
-
 /// An object that no longer fits our types is told so, and its neighbours go on. The text is the same each time, and so
 /// is its time: a restart writes nothing new.
 async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
@@ -470,7 +465,7 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
     memory.settled = None;
     let message = format!(
         "The object does not fit this version of the API: {}. Correct it, or delete it.",
-        unfit(&invalid.error)
+        limits::words(&invalid.error)
     );
     let generation = invalid.metadata.generation.unwrap_or_default();
     let verdict =
@@ -483,7 +478,7 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
         "summary": Summary { text: wire::cut_text(&message, wire::SUMMARY_LIMIT), ..Summary::default() },
         "conditions": conditions::derive(&[], &verdict, since),
     });
-    tracing::warn!(config = name, error = unfit(&invalid.error), "the object can't be read");
+    tracing::warn!(config = name, error = limits::words(&invalid.error), "the object can't be read");
     let write = ctx.cluster.patch_status(&name, version.as_deref().unwrap_or_default(), &status);
     let problem = match tokio::time::timeout(BUDGET, write).await {
         Ok(Ok(written)) => {

@@ -12,7 +12,7 @@ mod value;
 
 pub use shallow::Shallow;
 pub use spec::problem as spec_problem;
-pub use text::{cut_text, is_plain, unambiguous, visible, within_line};
+pub use text::{cut_text, is_plain, unambiguous, visible, within_line, words};
 pub use value::{count, depth, is_too_deep, size};
 
 /// The deepest nesting that leaves the API server's answers, in levels of maps and lists. serde_json refuses 128 levels, and the API

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use super::WORDS;
+
 /// `text` in at most `limit` bytes, ending in an ellipsis if it was longer.
 #[must_use]
 pub fn cut_text(text: &str, limit: usize) -> String {
@@ -54,7 +56,13 @@ pub fn within_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same where two texts must not look alike that are not: a text that holds such an escape already has its backslashes doubled.
+/// What an error of somebody else says, as it may stand in a line of ours: of so many bytes, and every character is seen.
+#[must_use]
+pub fn words(text: &str) -> String {
+    within_line(&cut_text(text, WORDS)).into_owned()
+}
+
+/// [`visible`] where two texts must not look alike that are not: a text that holds such an escape already has its backslashes doubled.
 #[must_use]
 pub fn unambiguous(text: &str) -> Cow<'_, str> {
     if is_plain(text) && !text.contains("\\u{") { Cow::Borrowed(text) } else { Cow::Owned(escaped(text, true)) }
