@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::pacing::Pacing;
 use super::triggers::News;
-use crate::api::{Input, Item, Override, Phase, VirtPlatformConfigStatus};
+use crate::api::{Input, Item, Operation, Override, Phase, VirtPlatformConfigStatus};
 use crate::plan::Plan;
 use crate::plan::claim::Claim;
 use crate::plan::item::PlanItem;
@@ -217,6 +217,10 @@ impl Memory {
     /// What has moved of `fresh` since it was shown as `item`.
     pub(super) fn since(&self, item: &Item, fresh: &PlanItem) -> Vec<String> {
         match self.shown.get(&fresh.name) {
+            // Of what was not previewed no values are known.
+            Some(_) if matches!(item.operation, Operation::Blocked | Operation::Skipped | Operation::Deferred) => {
+                Vec::new()
+            }
             Some((hash, before)) if *hash == item.item_hash && *hash != fresh.hash => {
                 moved::between(before, &fresh.glimpses)
             }

@@ -177,6 +177,8 @@ fn why_waiting(seen: &Observed<'_>, plan: &Plan) -> (Phase, &'static str, String
         (Phase::ReviewRequired, reason::OPTIONS_CHANGED, "The options have changed since the last plan.".to_owned())
     } else if known && !inputs.is_empty() {
         (Phase::ReviewRequired, reason::INPUT_DEPENDENCY_DRIFT, format!("Inputs have changed: {}.", inputs.join("; ")))
+    } else if known && status.planned_spec.as_ref().is_some_and(|planned| planned.hash != seen.wanted.spec_hash) {
+        (Phase::ReviewRequired, reason::PLAN_STALE, "The spec has been edited since the last plan.".to_owned())
     } else if is_upgrade(seen) {
         let from = status.operator_version.as_deref().unwrap_or("unknown");
         let detail = format!("Version {} plans this differently from version {from}.", seen.version);
@@ -218,3 +220,5 @@ mod defects;
 mod recreated;
 #[cfg(test)]
 pub(super) mod tests;
+#[cfg(test)]
+mod wording;

@@ -234,16 +234,19 @@ pub(super) fn since(
     let owners = fields::Owners::of(live);
     let (before, after) = (canonical(live, lens.quantities), canonical(result, lens.quantities));
     let [live, desired, before, after, old, new] = [live, lens.desired, &before, &after, &old, &new].map(Lookup::of);
+    // Else something else is wanted now than what was applied: it is not what anybody moved away from.
+    let restores = digest::sha256(&lens.view(result, owned)).starts_with(&applied.hash);
     let differing = owned.iter().chain(paths.iter().filter(|path| owned.binary_search(path).is_err()));
     let moved: Vec<_> = differing
         .filter(|path| value(path, &before, &desired) != value(path, &after, &desired))
         .map(|path| {
             let show = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), Value::to_string);
+            let did = if restores { "changed" } else { "last written" };
             let by = match owners.last_of(path).filter(|_| live.resolve(path).is_some()) {
                 Some((manager, time)) if !time.is_empty() => {
-                    format!("changed by field manager {} at {time}", named(manager))
+                    format!("{did} by field manager {} at {time}", named(manager))
                 }
-                Some((manager, _)) => format!("changed by field manager {}", named(manager)),
+                Some((manager, _)) => format!("{did} by field manager {}", named(manager)),
                 None => "the API server does not record by whom".to_owned(),
             };
             let pointer = if lens.hides_paths { live.pointer_without_values(path) } else { live.pointer(path) };
@@ -251,7 +254,8 @@ pub(super) fn since(
             let text = match is == wanted {
                 // Nothing of it is shown.
                 true => format!("{pointer} is not as it was applied, {by}"),
-                false => format!("{pointer} is {is} instead of {wanted}, {by}"),
+                false if restores => format!("{pointer} is {is} instead of {wanted}, {by}"),
+                false => format!("{pointer} is {is}, {by}, and becomes {wanted} by this plan"),
             };
             Moved { path: pointer, text }
         })

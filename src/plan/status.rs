@@ -148,7 +148,11 @@ fn publish(
     if let Some(summary) = old.summary.as_ref().filter(|summary| unchanged && !summary.changed.is_empty()) {
         changed.clone_from(&summary.changed);
     }
-    (phase, reason, summary::of_publication(plan, publication, changed, seen.wanted))
+    let puts_back = plan.items.iter().filter(|item| !item.moved.is_empty()).all(|item| {
+        let remembered = old.items.iter().find(|before| before.name == item.name);
+        remembered.and_then(|before| before.applied.as_ref()).is_some_and(|applied| item.restores(applied))
+    });
+    (phase, reason, summary::of_publication(plan, publication, changed, puts_back, seen.wanted))
 }
 
 fn execute(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Plan;
 use super::decision::Publication;
 use super::digest;
+use super::item::PlanItem;
 use super::observed::Wanted;
 use crate::api::{Item, ItemState, Operation, Phase, Summary};
 
@@ -39,9 +40,23 @@ pub(super) fn figures(plan: &Plan) -> Summary {
     }
 }
 
-/// What is said of a plan that is shown; `detail` is what had changed when it was shown first.
+/// Why `item` keeps the plan from being approved, in a sentence that names its object once.
+fn why_blocked(item: &PlanItem) -> String {
+    let target = item.target.to_string();
+    let why = item.message.strip_prefix(&target).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&item.message);
+    format!("{target}: {}.", why.trim_end_matches('.'))
+}
+
+/// What is said of a plan that is shown; `detail` is what had changed when it was shown first, and `puts_back` whether the plan makes of
+/// what has drifted just what was applied.
 #[must_use]
-pub(super) fn of_publication(plan: &Plan, publication: &Publication, detail: &str, wanted: &Wanted) -> String {
+pub(super) fn of_publication(
+    plan: &Plan,
+    publication: &Publication,
+    detail: &str,
+    puts_back: bool,
+    wanted: &Wanted,
+) -> String {
     let remedy = publication.remedy.as_str();
     let mut sentences = Vec::new();
     match publication.phase {
@@ -61,11 +76,15 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, detail: &st
         Phase::Drifted => {
             sentences.push(detail.to_owned());
             sentences.push(remedy.to_owned());
-            sentences.push(
-                "To put it back, approve this plan: set spec.approvedPlanHash to status.planHash. To keep it, change the \
-                 option that drives the value, or set spec.action to Ignore."
-                    .to_owned(),
-            );
+            let how = if puts_back {
+                "To put it back, approve this plan: set spec.approvedPlanHash to status.planHash."
+            } else {
+                "This plan does not just put it back, since other values are wanted now than those that were applied: read its \
+                 diffs. To carry it out, set spec.approvedPlanHash to status.planHash."
+            };
+            sentences.push(how.to_owned());
+            sentences
+                .push("To keep it, change the option that drives the value, or set spec.action to Ignore.".to_owned());
         }
         Phase::CompletedWithUpgrade => {
             sentences.push(detail.to_owned());
@@ -80,7 +99,7 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, detail: &st
         | Phase::CompletedWithErrors
         | Phase::Failed
         | Phase::Ignored => {
-            let blocked: Vec<_> = plan.blocked().map(|item| format!("{}: {}.", item.target, item.message)).collect();
+            let blocked: Vec<_> = plan.blocked().map(why_blocked).collect();
             sentences.push(in_figures(plan));
             sentences.push(detail.to_owned());
             sentences.push(remedy.to_owned());

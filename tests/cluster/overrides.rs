@@ -374,3 +374,29 @@ async fn a_skipped_item_names_who_needs_it_and_comes_back_by_itself() {
     assert_eq!(stage.spec("x").await["size"], 1);
     stage.finish(running).await;
 }
+
+/// A value that nobody has changed is not told as changed, because the plan before could not show it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_blocked_and_is_not_any_more_has_not_changed() {
+    let stage = Stage::set().await;
+    let running = Stage::run(stage.client());
+    stage.create(&object("Widget", "x", json!({"size": 9}))).await;
+    stage.configure(NAME, "DryRun", &[item("x", 0, json!({"size": 1}))]).await;
+    stage.reviewed("a plan", Operation::Update).await;
+    let target = json!({"kind": "Widget", "namespace": "default", "name": "x"});
+    let nonsense = json!([{"op": "test", "path": "/spec/size", "value": 7}]);
+    stage.patch(NAME, json!({"overrides": [{"target": target, "patch": nonsense}]})).await;
+    stage.reviewed("blocked", Operation::Blocked).await;
+    stage.patch(NAME, json!({"overrides": null})).await;
+    let plan = stage.reviewed("a plan again", Operation::Update).await;
+    let text = plan.summary.unwrap().text;
+    assert!(text.contains("The spec has been edited since the last plan.") && !text.contains("absent"), "{text}");
+
+    // The same by an annotation, which no edit of spec explains.
+    stage.annotate("x", MODE, "nonsense").await;
+    stage.reviewed("blocked by the annotation", Operation::Blocked).await;
+    stage.annotate("x", MODE, Value::Null).await;
+    let text = stage.reviewed("a plan once more", Operation::Update).await.summary.unwrap().text;
+    assert!(!text.contains("/spec/size from absent"), "{text}");
+    stage.finish(running).await;
+}

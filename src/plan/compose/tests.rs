@@ -244,6 +244,10 @@ fn what_moved_names_path_values_and_manager() {
     let since = |applied: &_, live: Option<&Value>| moved::since(applied, live, &before, &owned, lens, &redactor);
     let says = "/spec/a is 5 instead of 1, changed by field manager kubectl-edit at 2026-01-01T00:00:00Z";
     assert_eq!(since(&applied, Some(&live))[0].text, says);
+    let other = moved::since(&applied, Some(&live), &ours(json!({"a": 7}), &["a"]), &owned, lens, &redactor);
+    let neither =
+        "/spec/a is 5, last written by field manager kubectl-edit at 2026-01-01T00:00:00Z, and becomes 7 by this plan";
+    assert_eq!(other[0].text, neither, "nobody moved it away from what was never applied");
     assert!(since(&applied, Some(&before)).is_empty());
     assert!(since(&applied, None)[0].text.contains("deleted"));
     moved::without_paths(&mut applied);

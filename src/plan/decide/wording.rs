@@ -1,0 +1,59 @@
+//! What is said of a plan that waits: true in each case in which it is said.
+
+use serde_json::json;
+
+use super::tests::{CREATE, World, plan};
+use super::*;
+use crate::api::Operation;
+use crate::plan::digest;
+use crate::plan::item::Moved;
+
+fn text(world: &World) -> &str {
+    world.status.summary.as_ref().map_or("", |summary| &summary.text)
+}
+
+/// A plan puts back what drifted only where it makes just that of it which was applied.
+#[test]
+fn what_is_wanted_otherwise_now_is_not_put_back() {
+    for (other_is_wanted, says) in
+        [(false, "To put it back, approve this plan"), (true, "This plan does not just put it back")]
+    {
+        let mut world = World::new(Action::Apply);
+        let half = [Operation::NoChange, Operation::Create];
+        let done = [Operation::NoChange, Operation::NoChange];
+        for operations in [CREATE, CREATE, half, half, done] {
+            world.look(plan(operations));
+        }
+        let mut drifted = plan([Operation::Update, Operation::NoChange]);
+        drifted.items[0].moved = vec![Moved { path: "/spec".into(), text: "/spec is 2".into() }];
+        if let Some(applied) = &mut world.status.items[0].applied {
+            applied.hash = digest::sha256(&drifted.items[0].expected);
+        }
+        if other_is_wanted {
+            drifted.items[0].expected.insert("/f:spec".to_owned(), json!("never applied"));
+        }
+        world.look(drifted);
+        assert_eq!(world.phase(), Some(Phase::Drifted));
+        assert!(text(&world).contains(says), "{}", text(&world));
+    }
+}
+
+#[test]
+fn an_edit_of_spec_is_not_told_as_a_change_of_the_object() {
+    let mut world = World::new(Action::DryRun);
+    world.look(plan([Operation::Blocked, Operation::Create]));
+    world.wanted.generation += 1;
+    world.wanted.spec_hash = "edited".into();
+    world.look(plan(CREATE));
+    assert!(text(&world).contains("The spec has been edited since the last plan."), "{}", text(&world));
+}
+
+#[test]
+fn what_is_blocked_is_named_once_and_ends_once() {
+    let mut world = World::new(Action::DryRun);
+    let mut blocked = plan([Operation::Blocked, Operation::Create]);
+    blocked.items[0].message = format!("{}: it can't be understood.", blocked.items[0].target);
+    let sentence = format!("can't be approved: {} What", blocked.items[0].message);
+    world.look(blocked);
+    assert!(text(&world).contains(&sentence), "{}", text(&world));
+}
