@@ -7,7 +7,7 @@ use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
 use super::kubelet;
-use crate::limits::cut_text;
+use crate::limits::{self, cut_text};
 use crate::plan::item::PoolEffect;
 
 /// The longest maxUnavailable that a plan remembers, as in the CRD.
@@ -106,7 +106,11 @@ impl Pool {
             ));
         }
         if let Some(message) = self.holds("Degraded") {
-            notes.push(format!("MachineConfigPool {name} is degraded already: {message}."));
+            let why = match message.trim_end_matches('.') {
+                "" => String::new(),
+                message => format!(": {}", limits::words(message)),
+            };
+            notes.push(format!("MachineConfigPool {name} is degraded already{why}."));
         }
         notes
     }
@@ -178,4 +182,22 @@ fn selector(object: &Value, path: &str) -> Option<Selector> {
 pub(super) fn labels(object: &Value) -> BTreeMap<String, String> {
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pool_that_is_degraded_is_told_with_its_words_if_it_has_any() {
+        let obstacles = |message: &str| {
+            let condition = json!([{"type": "Degraded", "status": "True", "message": message}]);
+            Pool::read(&json!({"metadata": {"name": "worker"}, "status": {"conditions": condition}})).obstacles()
+        };
+        assert_eq!(obstacles(""), ["MachineConfigPool worker is degraded already."]);
+        assert_eq!(obstacles("node-1: no disk."), ["MachineConfigPool worker is degraded already: node-1: no disk."]);
+        assert!(obstacles(&"x".repeat(200_000))[0].len() < limits::WORDS + 100);
+    }
 }
