@@ -33,8 +33,9 @@ impl Stage {
         }
     }
 
-    /// Waits until a Widget called `name` can, or can't, be created for real.
-    async fn until_created(&self, name: &str, can: bool) {
+    /// Waits until a Widget that no plan wants can, or can't, be created for real. One of a plan would be drift while it exists.
+    async fn until_created(&self, can: bool) {
+        let name = "probe";
         let probe = serde_json::from_value(object("Widget", name, json!({"size": 1}))).unwrap();
         for _ in 0..300 {
             let created = self.widgets().create(&PostParams::default(), &probe).await;
@@ -59,14 +60,14 @@ async fn p11_what_a_real_write_is_refused_for_leaves_the_rest_as_it_is() {
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "no-three"},
         "spec": {"failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [{"apiGroups": ["example.dev"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["widgets"]}]},
-            "validations": [{"expression": "request.dryRun || object.metadata.name != 'three'", "message": "three is one too many"}]},
+            "validations": [{"expression": "request.dryRun || !(object.metadata.name in ['three', 'probe'])", "message": "three is one too many"}]},
     });
     let binding = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "no-three"},
         "spec": {"policyName": "no-three", "validationActions": ["Deny"]},
     });
     stage.install_admission(&[policy, binding]).await;
-    stage.until_created("three", false).await;
+    stage.until_created(false).await;
     let running = Stage::run(stage.client());
     let wave = [("one", 0), ("two", 0), ("three", 1), ("four", 2)];
     let items: Vec<_> = wave.iter().map(|(name, wave)| item(name, *wave, json!({"size": 1}))).collect();
@@ -81,7 +82,7 @@ async fn p11_what_a_real_write_is_refused_for_leaves_the_rest_as_it_is() {
 
     let admission = [("ValidatingAdmissionPolicyBinding", "no-three"), ("ValidatingAdmissionPolicy", "no-three")];
     stage.lift_admission(&admission).await;
-    stage.until_created("three", true).await;
+    stage.until_created(true).await;
     stage.rest().await;
     assert_eq!(stage.status(NAME).await, failed, "nobody has asked for another try");
     let again = json!({"metadata": {"annotations": {"advisor.kubevirt.io/replan": "1"}}});
@@ -114,7 +115,7 @@ async fn n4_a_webhook_that_is_down_during_an_execution_is_waited_for() {
             "rules": [{"apiGroups": ["example.dev"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["widgets"]}]}],
     });
     stage.install_admission(&[webhook]).await;
-    stage.until_created("two", false).await;
+    stage.until_created(false).await;
     stage.widgets().patch_status("one", &merge, &Patch::Merge(ready("True"))).await.unwrap();
     let waiting =
         stage.wait(NAME, "the webhook's name", |status| status.items[1].message.contains("down.example.dev")).await;
