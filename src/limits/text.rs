@@ -16,20 +16,31 @@ pub fn cut_text(text: &str, limit: usize) -> String {
 }
 
 /// Whether a terminal shows `character` as itself, where it stands. Control characters move the cursor and change or hide what is shown;
-/// bidirectional controls change the order of what stands around them; the others here are invisible (Unicode 16, category Cf, and the
-/// separators of lines and paragraphs). Line feed and tab are left alone: texts of several lines have them.
+/// bidirectional controls change the order of what stands around them; the others here are invisible (Unicode 16,
+/// `Default_Ignorable_Code_Point` of DerivedCoreProperties.txt, with the separators of lines and paragraphs, the controls of annotations, of
+/// hieroglyphs, and the empty pattern of Braille). Line feed and tab are left alone: texts of several lines have them.
 fn is_shown(character: char) -> bool {
     match character {
         '\n' | '\t' => true,
         '\u{ad}'
+        | '\u{34f}'
         | '\u{61c}'
-        | '\u{180e}'
+        | '\u{115f}'..='\u{1160}'
+        | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}'
+        | '\u{2800}'
+        | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}'
         | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}' => false,
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{13430}'..='\u{13440}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}' => false,
         other => !other.is_control(),
     }
 }
@@ -105,6 +116,12 @@ mod tests {
             ("\u{9b}31m", "\\u{9b}31m"),
             ("a\u{200b}b\u{feff}\u{e0041}", "a\\u{200b}b\\u{feff}\\u{e0041}"),
             ("\u{2028}", "\\u{2028}"),
+            ("a\u{3164}\u{fe0f}\u{e01ef}b", "a\\u{3164}\\u{fe0f}\\u{e01ef}b"),
+            (
+                "\u{115f}\u{1160}\u{ffa0}\u{34f}\u{17b4}\u{180b}",
+                "\\u{115f}\\u{1160}\\u{ffa0}\\u{34f}\\u{17b4}\\u{180b}",
+            ),
+            ("\u{1d173}\u{1bca0}\u{2800}\u{13430}", "\\u{1d173}\\u{1bca0}\\u{2800}\\u{13430}"),
             ("plain, ä, 漢字, \u{1f600}\n\ttab", "plain, ä, 漢字, \u{1f600}\n\ttab"),
         ] {
             assert_eq!(visible(text), shown);

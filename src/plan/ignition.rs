@@ -1,5 +1,8 @@
 //! Ignition configurations inside objects that run code on machines, and what is secret in them. By place and not by name: the
 //! specification (<https://coreos.github.io/ignition/specs/>, versions 2 and 3) says where logins, keys and headers are.
+//!
+//! Members are found by name however it is spelled: Ignition and the machine-config operator read a configuration with Go's encoding/json,
+//! which takes `Mode` and `MODE` for `mode` (<https://pkg.go.dev/encoding/json#Unmarshal>). Where a value can't be understood it is taken as secret.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +21,8 @@ const CONFIGS: [&str; 3] = ["/ignition/config/merge/*", "/ignition/config/append
 const FETCHED: [&str; 3] =
     ["/ignition/security/tls/certificateAuthorities/*", "/storage/files/*/contents", "/storage/files/*/append/*"];
 const PROXIES: [&str; 2] = ["/ignition/proxy/httpProxy", "/ignition/proxy/httpsProxy"];
-/// Members of a file that hold its contents.
-const CONTENTS: [&str; 2] = ["contents", "append"];
+/// Members of a file that say where it is and whose. All others hold its contents, or are unknown.
+const ABOUT_A_FILE: [&str; 6] = ["filesystem", "group", "mode", "overwrite", "path", "user"];
 
 /// Pointers to the Ignition configurations in `object`, if it is of a kind that runs code on machines.
 pub(super) fn configs(object: &Value) -> Vec<String> {
@@ -39,9 +42,7 @@ fn seek(value: &Value, path: &mut String, found: &mut Vec<String>) {
         path.truncate(length);
     };
     match value {
-        Value::Object(map) if map.get("ignition").is_some_and(|header| header.get("version").is_some()) => {
-            found.push(path.clone());
-        }
+        Value::Object(map) if map.keys().any(|key| is_named(key, "ignition")) => found.push(path.clone()),
         Value::Object(map) => map.iter().for_each(|(name, member)| below(name, member)),
         Value::Array(list) => list.iter().enumerate().for_each(|(index, member)| below(&index.to_string(), member)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -50,47 +51,104 @@ fn seek(value: &Value, path: &mut String, found: &mut Vec<String>) {
 
 /// The paths of the files of the configuration at `config` that only their owner may read on the machine.
 pub(super) fn private_files(object: &Value, config: &str) -> Vec<String> {
-    let is_private = |file: &&Value| file.get("mode").and_then(Value::as_u64).is_some_and(|mode| mode & 0o077 == 0);
-    files(object, config).filter(is_private).filter_map(path).map(str::to_owned).collect()
+    files(object, config)
+        .filter(|(_, file)| is_private(file))
+        .flat_map(|(_, file)| paths(file))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Without a mode a file can be read by everybody. A mode that is no number is none that Ignition would set.
+fn is_private(file: &Value) -> bool {
+    let private = |mode: &Value| !mode.is_null() && mode.as_u64().is_none_or(|mode| mode & 0o077 == 0);
+    below(file, "/mode").iter().any(|(_, mode)| private(mode))
 }
 
 /// Pointers to what is secret in the configuration at `config`; `private` are the files whose contents are.
 pub(super) fn secrets(object: &Value, config: &str, private: &BTreeSet<String>) -> Vec<String> {
-    let below = |place: &str| pointer::expand(object, &format!("{config}{place}"));
-    let mut found: Vec<_> = CREDENTIALS.into_iter().flat_map(below).collect();
-    for (index, file) in files(object, config).enumerate() {
-        if path(file).is_some_and(|path| private.contains(path)) {
-            found.extend(CONTENTS.map(|member| format!("{config}/storage/files/{index}/{member}")));
+    let Some(within) = object.pointer(config) else { return Vec::new() };
+    let at = |places: &[&str]| places.iter().flat_map(|place| below(within, place)).collect::<Vec<_>>();
+    let sources =
+        |places: &[&str]| places.iter().flat_map(|place| below(within, &format!("{place}/source"))).collect::<Vec<_>>();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut found = at(&CREDENTIALS);
+    for (pointer, file) in files(object, config) {
+        if is_private(file) || paths(file).any(|path| private.contains(path)) {
+            let members = file.as_object().into_iter().flatten();
+            let contents = members.filter(|(name, _)| !ABOUT_A_FILE.iter().any(|about| is_named(name, about)));
+            found.extend(contents.map(|(name, value)| (joined(&pointer, name), value)));
         }
     }
     for place in CONFIGS.iter().chain(&FETCHED) {
-        found.extend(below(&format!("{place}/httpHeaders/*/value")));
+        found.extend(below(within, &format!("{place}/httpHeaders/*/value")));
     }
-    let text = |place: &str| object.pointer(place).and_then(Value::as_str).unwrap_or_default();
-    let sources =
-        |places: [&'static str; 3]| places.into_iter().flat_map(move |place| below(&format!("{place}/source")));
-    found.extend(sources(CONFIGS).filter(|place| text(place).starts_with("data:")));
-    let addresses = sources(CONFIGS).chain(sources(FETCHED)).chain(PROXIES.into_iter().flat_map(below));
-    found.extend(addresses.filter(|place| names_a_credential(text(place))));
+    found.extend(sources(&CONFIGS).into_iter().filter(|(_, source)| is_written_out(&text(source))));
+    let addresses = sources(&CONFIGS).into_iter().chain(sources(&FETCHED)).chain(at(&PROXIES));
+    found.extend(addresses.filter(|(_, address)| names_a_credential(&text(address))));
     // What is absent or empty is no secret.
-    found.retain(|place| object.pointer(place).is_some_and(|value| !value.is_null() && value.as_str() != Some("")));
+    found.retain(|(_, value)| !value.is_null() && value.as_str() != Some(""));
+    found.into_iter().map(|(pointer, _)| format!("{config}{pointer}")).collect()
+}
+
+/// The files of the configuration at `config`, with their places in it.
+fn files<'a>(object: &'a Value, config: &str) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
+    object.pointer(config).into_iter().flat_map(|within| below(within, "/storage/files/*"))
+}
+
+fn paths(file: &Value) -> impl Iterator<Item = &str> {
+    below(file, "/path").into_iter().filter_map(|(_, path)| path.as_str())
+}
+
+/// What is at `place` in `within`, which may be several members whose names differ in case. A segment `*` stands for every member.
+fn below<'a>(within: &'a Value, place: &str) -> Vec<(String, &'a Value)> {
+    let mut found = vec![(String::new(), within)];
+    for segment in place.split('/').skip(1) {
+        found = found.into_iter().flat_map(|(pointer, value)| members(&pointer, value, segment)).collect();
+    }
     found
 }
 
-fn files<'a>(object: &'a Value, config: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
-    let files = object.pointer(config).and_then(|config| config.pointer("/storage/files"));
-    files.and_then(Value::as_array).into_iter().flatten()
+fn members<'a>(pointer: &str, value: &'a Value, segment: &str) -> Vec<(String, &'a Value)> {
+    match value {
+        Value::Object(map) => {
+            let named = map.iter().filter(|(name, _)| segment == "*" || is_named(name, segment));
+            named.map(|(name, value)| (joined(pointer, name), value)).collect()
+        }
+        Value::Array(list) if segment == "*" => {
+            list.iter().enumerate().map(|(index, value)| (joined(pointer, &index.to_string()), value)).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
-fn path(file: &Value) -> Option<&str> {
-    file.get("path").and_then(Value::as_str)
+fn joined(pointer: &str, name: &str) -> String {
+    let mut pointer = pointer.to_owned();
+    pointer::push(&mut pointer, name);
+    pointer
 }
 
-/// Whether an address holds a login, or a query, by which some storage lets in whoever knows it.
+/// Whether Go takes the member `key` for `name`, which is ASCII: without regard to case, with the two letters beyond ASCII that fold into it
+/// (`foldName` in encoding/json/fold.go of Go 1.21 and later).
+fn is_named(key: &str, name: &str) -> bool {
+    let folded = key.chars().map(|letter| match letter {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        letter => letter.to_ascii_lowercase(),
+    });
+    folded.eq(name.chars().map(|letter| letter.to_ascii_lowercase()))
+}
+
+/// Whether an address is the data itself.
+fn is_written_out(address: &str) -> bool {
+    address.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
+}
+
+/// Whether an address holds a login, or a query or fragment, by which some storage lets in whoever knows it. It may lack its scheme, as a
+/// proxy's often does.
 fn names_a_credential(address: &str) -> bool {
-    let Some((_, rest)) = address.split_once("://") else { return false };
+    let rest = address.split_once("//").map_or(address, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    authority.contains('@') || rest.contains('?')
+    !is_written_out(address) && (authority.contains('@') || address.contains(['?', '#']))
 }
 
 #[cfg(test)]
@@ -151,6 +209,59 @@ mod tests {
                 "storage/luks/0/keyFile",
             ]
         );
+    }
+
+    /// What Go's decoder makes a member of, although it is spelled in another way, and what it can make nothing of.
+    #[test]
+    fn t11_no_spelling_of_a_configuration_shows_a_secret() {
+        let file = |member: &str, mode: Value| json!({"path": "/f", member: {"source": "data:,canary"}, "mode": mode});
+        for (config, secret) in [
+            (
+                json!({"Ignition": {"Version": "3.4.0"}, "PASSWD": {"Users": [{"passwordhash": "canary"}]}}),
+                "PASSWD/Users/0/passwordhash",
+            ),
+            (
+                json!({"ignition": {}, "pa\u{17f}\u{17f}wd": {"u\u{17f}ers": [{"passwordHash": "canary"}]}}),
+                "pa\u{17f}\u{17f}wd/u\u{17f}ers/0/passwordHash",
+            ),
+            (
+                json!({"ignition": {}, "storage": {"files": [{"Path": "/f", "Mode": 0o600, "Contents": {"source": "data:,canary"}}]}}),
+                "storage/files/0/Contents",
+            ),
+            (
+                json!({"ignition": {}, "storage": {"files": [{"path": "/f", "mode": 0o644, "MODE": 0o400, "append": ["canary"]}]}}),
+                "storage/files/0/append",
+            ),
+            (
+                json!({"ignition": {}, "storage": {"files": [file("contents", json!("0600"))]}}),
+                "storage/files/0/contents",
+            ),
+            (
+                json!({"ignition": {}, "storage": {"files": [file("contents", json!(384.0))]}}),
+                "storage/files/0/contents",
+            ),
+            (json!({"ignition": {}, "storage": {"files": [file("contents", json!(-1))]}}), "storage/files/0/contents"),
+            (json!({"ignition": {}, "storage": {"files": [file("content", json!(0o600))]}}), "storage/files/0/content"),
+            (json!({"ignition": {"proxy": {"httpProxy": "ann:canary@proxy:3128"}}}), "ignition/proxy/httpProxy"),
+            (json!({"ignition": {"proxy": {"httpsProxy": "//ann:canary@proxy"}}}), "ignition/proxy/httpsProxy"),
+            (
+                json!({"ignition": {"config": {"replace": {"source": "DATA:,canary"}}}}),
+                "ignition/config/replace/source",
+            ),
+            (
+                json!({"ignition": {"config": {"replace": {"source": "https://host/x#canary"}}}}),
+                "ignition/config/replace/source",
+            ),
+        ] {
+            assert_eq!(secrets_of(config.clone()), [secret], "{config}");
+        }
+        for open in [
+            json!({"ignition": {}, "storage": {"files": [{"path": "/f", "contents": {"source": "data:,a@b?c#d"}}]}}),
+            json!({"ignition": {}, "storage": {"files": [{"path": "/f", "mode": null, "contents": {"source": "https://host/a@b"}}]}}),
+            json!({"ignition": {"proxy": {"httpProxy": "proxy:3128"}}}),
+        ] {
+            assert!(secrets_of(open.clone()).is_empty(), "{open}");
+        }
     }
 
     #[test]
