@@ -120,6 +120,9 @@ impl ClusterError {
         match self {
             Self::Transient { .. } => "the API server could not answer".to_owned(),
             Self::NotFound { .. } => "it does not exist".to_owned(),
+            Self::Refused(refusal) if refusal.is_missing_right() => {
+                format!("{}. Grant that to the operator's service account", refusal.message.trim_end_matches('.'))
+            }
             Self::NotServed
             | Self::Conflicts(_)
             | Self::TooDeep

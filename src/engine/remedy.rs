@@ -100,7 +100,7 @@ pub(super) fn of(refusal: &Refusal, about: &About<'_>) -> String {
         // Entries of lists are named by their values.
         let path = if about.secretive { path.split('[').next().unwrap_or_default() } else { path };
         return format!(
-            "this cluster's {} ({}) does not know the field {path}: update the operator that brings it",
+            "this cluster's {} ({}) does not know the field {path}: update the operator that brings this kind, or correct the override that sets the field",
             target.kind, target.api_version
         );
     }
@@ -111,7 +111,8 @@ pub(super) fn of(refusal: &Refusal, about: &About<'_>) -> String {
         return format!("the draft does not fit {} ({}): {problem}", target.kind, target.api_version);
     }
     if refusal.is_too_large() {
-        return "the object is larger than the API server takes".to_owned();
+        return "the object is larger than the API server takes: make what overrides, or others, put into it smaller"
+            .to_owned();
     }
     if message.contains("failed to convert new object") {
         return format!("a value is not in the form that {} demands, for example base64", target.kind);
@@ -209,7 +210,7 @@ mod tests {
             (
                 500,
                 "failed to create typed patch object (/w; example.dev/v1, Kind=Widget): .spec.foo: field not declared in schema",
-                "does not know the field .spec.foo: update the operator",
+                "does not know the field .spec.foo: update the operator that brings this kind",
             ),
             (
                 500,

@@ -159,13 +159,19 @@ impl Overrides {
                     "{by} patches a {kind}, which runs code on machines or grants rights: that is not allowed. Use an option of the profile, or leave the object alone"
                 ));
             }
-            for operation in operations {
-                check_operation(operation)
-                    .and_then(|()| room.take(operation, &adjusted.desired))
-                    .map_err(|problem| format!("{by}: {problem}"))?;
+            for (index, operation) in operations.iter().enumerate() {
+                let told = |problem: String| {
+                    let (number, all) = (index + 1, operations.len());
+                    format!("{by}, operation {number} of {all}: {problem}")
+                };
+                check_operation(operation).and_then(|()| room.take(operation, &adjusted.desired)).map_err(told)?;
                 // One at a time: undoing several can panic (json-patch 4.2), and what has failed is not used.
                 json_patch::patch_unsafe(&mut adjusted.desired, std::slice::from_ref(operation)).map_err(|error| {
-                    format!("{by} does not fit what the profile wants: {}", cut_text(&error.to_string(), QUOTED))
+                    let path = cut_text(operation.path().as_str(), QUOTED);
+                    told(format!(
+                        "{path:?} does not fit what the profile wants: {}. Correct it or take it away",
+                        error.kind
+                    ))
                 })?;
             }
             let operations = match operations.len() {
@@ -176,7 +182,9 @@ impl Overrides {
         }
         let (before, after) = (TargetRef::of(desired), TargetRef::of(&adjusted.desired));
         if before != after {
-            return Err(format!("a patch makes {after} of it: what names an object can't be overridden"));
+            return Err(format!(
+                "a patch makes {after} of it: what names an object can't be overridden. Take that away from the patch"
+            ));
         }
         let ours = live.map(|live| Ours::of(live, manager));
         let named: BTreeSet<_> = self.ignored.iter().map(|ignored| ignored.pointer.as_str()).collect();
@@ -241,7 +249,7 @@ impl Room {
         let Some(value) = value else { return Ok(()) };
         if path.matches('/').count() + depth(value) > OBJECT_DEPTH {
             return Err(format!(
-                "the object would be nested more than {OBJECT_DEPTH} levels deep at {:?}",
+                "the object would be nested more than {OBJECT_DEPTH} levels deep at {:?}. Patch a flatter value into it",
                 cut_text(path, QUOTED)
             ));
         }
@@ -339,13 +347,13 @@ fn check_operation(operation: &json_patch::PatchOperation) -> Result<(), String>
     let paths = [Some(operation.path().as_str()), from];
     if let Some(path) = paths.into_iter().flatten().find(|path| path.len() > POINTER_SIZE) {
         return Err(format!(
-            "{:?} is too long for a pointer: at most {POINTER_SIZE} bytes are read",
+            "{:?} is too long for a pointer: at most {POINTER_SIZE} bytes are read. Replace what the field is part of",
             cut_text(path, QUOTED)
         ));
     }
     match paths.into_iter().flatten().find(|path| names_the_object(path)) {
         Some(path) => Err(format!(
-            "{:?} may not be patched: it names the object, is all of it, or is set by the server alone",
+            "{:?} may not be patched: it names the object, is all of it, or is set by the server alone. Take the operation away",
             cut_text(path, QUOTED)
         )),
         None => Ok(()),

@@ -66,6 +66,10 @@ fn w_1_a_patch_changes_no_identity_and_nothing_that_grants_power() {
         let problem = adjusted(&with(PATCH, &json!([operation]).to_string())).unwrap_err();
         assert!(problem.contains(says) && problem.contains(PATCH), "{operation}: {problem}");
     }
+    let second = json!([{"op": "replace", "path": "/spec/size", "value": 2}, {"op": "remove", "path": "/spec/gone"}]);
+    let problem = adjusted(&with(PATCH, &second.to_string())).unwrap_err();
+    assert!(problem.starts_with(&format!("{PATCH}, operation 2 of 2: \"/spec/gone\" does not fit")), "{problem}");
+    assert!(problem.ends_with("Correct it or take it away"), "{problem}");
     for text in ["not json", "{}", "[1]", "[{\"op\": \"add\"}]"] {
         assert!(adjusted(&with(PATCH, text)).unwrap_err().contains("can't be understood"), "{text}");
     }
