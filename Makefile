@@ -46,7 +46,7 @@ tools: ## Build promtool and helm once (about 5 minutes) and print their folder 
 
 .PHONY: test
 test: controlplane tools ## Run every test.
-	ADVISOR_TEST_TOOLS="$$(sh tests/tools/build.sh)" $(CARGO) test --workspace
+	RUST_BACKTRACE=0 ADVISOR_TEST_TOOLS="$$(sh tests/tools/build.sh)" $(CARGO) test --workspace
 
 .PHONY: test-faults
 test-faults: controlplane ## Tell a whole story with every fault at every request, with the leader lost at every point, and a kind that comes 50 times (about 12 minutes).

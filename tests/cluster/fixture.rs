@@ -348,7 +348,8 @@ impl Fixture {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("{what} did not come; the configuration is {last:#?}");
+        let brief = brief(last.as_ref().and_then(|config| config.status.as_ref()));
+        panic!("{last:#?}\n{what} did not come: {brief}");
     }
 
     pub async fn wait_for(&self, phase: Phase) -> VirtPlatformConfigStatus {
@@ -417,6 +418,15 @@ impl Fixture {
         let list = self.configs().list_metadata(&Default::default()).await.expect("an answer");
         list.items.iter().map(|config| (config.name_any(), config.resource_version())).collect()
     }
+}
+
+/// Where `status` stands, in one line: the end of what a failure prints, which is all that some see of it.
+pub fn brief(status: Option<&VirtPlatformConfigStatus>) -> String {
+    let Some(status) = status else { return "there is no status".to_owned() };
+    let items: Vec<_> =
+        status.items.iter().map(|item| format!("{} {:?} {:?}", item.name, item.operation, item.state)).collect();
+    let summary = status.summary.as_ref().map(|summary| &summary.text);
+    format!("{:?}, plan {:?}, items {items:?}, {summary:?}", status.phase, status.plan_hash)
 }
 
 /// What the operator asked of the server since `mark`.

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use virt_advisor::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 use virt_advisor::controller::Settings;
 
-use crate::fixture::{self, PATIENCE, USER, VERSION, root};
+use crate::fixture::{self, PATIENCE, USER, VERSION, brief, root};
 use profile::PROFILES;
 
 /// The running operator; dropping it is a crash.
@@ -172,7 +172,7 @@ impl Stage {
             {
                 return status.clone();
             }
-            assert!(Instant::now() < until, "{what} did not come: {config:#?}");
+            assert!(Instant::now() < until, "{config:#?}\n{what} did not come: {}", brief(config.status.as_ref()));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
