@@ -3,8 +3,9 @@
 use std::fmt;
 
 use kube::core::Status;
+use serde_json::Value;
 
-use crate::limits::{OBJECT_DEPTH, cut_text, words};
+use crate::limits::{self, Beyond, OBJECT_DEPTH, OBJECT_MAPS, OBJECT_VALUES, cut_text, words};
 
 /// A request that did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,12 @@ pub enum ClusterError {
         "it is nested more than {OBJECT_DEPTH} levels deep, and can't be compared: whoever owns it must flatten the value that is"
     )]
     TooDeep,
+    /// The object consists of so many values that a part of it is left out where it is read: it can't be compared.
+    #[error(
+        "it has more than {OBJECT_VALUES} values, or more than {OBJECT_MAPS} maps and lists, and can't be compared: whoever owns it must make it \
+         smaller"
+    )]
+    TooMany,
     /// The object is not the one, or not in the state, that the precondition names.
     #[error("the object has changed since it was looked at")]
     Moved,
@@ -126,6 +133,7 @@ impl ClusterError {
             Self::NotServed
             | Self::Conflicts(_)
             | Self::TooDeep
+            | Self::TooMany
             | Self::Moved
             | Self::Webhook { .. }
             | Self::Refused(_) => self.to_string(),
@@ -141,10 +149,20 @@ impl ClusterError {
             Self::NotFound { .. } => "NotFound",
             Self::Conflicts(_) => "FieldConflict",
             Self::TooDeep => "TooDeep",
+            Self::TooMany => "TooMany",
             Self::Moved => "Moved",
             Self::Webhook { .. } => "WebhookUnavailable",
             Self::Refused(_) => "Refused",
         }
+    }
+}
+
+/// `object`, if all of it was read and it can be compared.
+pub(super) fn within_bounds(object: Value) -> Result<Value, ClusterError> {
+    match limits::beyond(&object) {
+        None => Ok(object),
+        Some(Beyond::Depth) => Err(ClusterError::TooDeep),
+        Some(Beyond::Count) => Err(ClusterError::TooMany),
     }
 }
 
@@ -318,6 +336,7 @@ mod tests {
                 ClusterError::NotServed => "not served",
                 ClusterError::Moved => "moved",
                 ClusterError::TooDeep => "too deep",
+                ClusterError::TooMany => "too many",
                 ClusterError::Conflicts(_) => "conflicts",
             };
             assert_eq!(found, class, "{code} {reason} {message}");

@@ -29,7 +29,7 @@ use kube::api::{GetParams, ListParams};
 use kube::core::Request;
 use serde_json::Value;
 
-use crate::limits;
+use error::within_bounds;
 use kinds::KindCache;
 
 /// Objects in one page of a list.
@@ -61,12 +61,12 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// An error of reading is never taken for an absent object. [`ClusterError::TooDeep`] if the object is nested too deep to be compared.
+    /// An error of reading is never taken for an absent object. [`ClusterError::TooDeep`] or [`ClusterError::TooMany`] if the object can't be
+    /// compared.
     pub async fn get(&self, kind: &Served, namespace: Option<&str>, name: &str) -> Result<Option<Value>, ClusterError> {
         let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
         match self.request(request).await {
-            Ok(object) if limits::is_too_deep(&object) => Err(ClusterError::TooDeep),
-            Ok(object) => Ok(Some(object)),
+            Ok(object) => within_bounds(object).map(Some),
             // Reading in a namespace that does not exist is answered like this too.
             Err(ClusterError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -4,8 +4,8 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::Request;
 use serde_json::{Value, json};
 
+use super::error::within_bounds;
 use super::{Cluster, ClusterError, Served};
-use crate::limits;
 
 /// How an object is applied. Field validation is always strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// [`ClusterError::Moved`] if the precondition does not hold, [`ClusterError::Conflicts`] without force, [`ClusterError::TooDeep`] if
-    /// the result is nested too deep to be compared.
+    /// [`ClusterError::Moved`] if the precondition does not hold, [`ClusterError::Conflicts`] without force, [`ClusterError::TooDeep`]
+    /// or [`ClusterError::TooMany`] if the result can't be compared.
     pub async fn apply(
         &self,
         kind: &Served,
@@ -70,8 +70,7 @@ impl Cluster {
         let path = kind.path(text("/metadata/namespace"));
         let request =
             Request::new(path).patch(text("/metadata/name").unwrap_or_default(), &params, &Patch::Apply(&body));
-        let answer = self.request(request).await?;
-        if limits::is_too_deep(&answer) { Err(ClusterError::TooDeep) } else { Ok(answer) }
+        within_bounds(self.request(request).await?)
     }
 
     /// Deletes the object of that name if it is still the one, in the version, that was looked at; or, with `dry_run`, tells

@@ -47,6 +47,6 @@ fn problem(error: &ClusterError) -> String {
         | ClusterError::Refused(Refusal { message, .. }) => {
             format!("the API server can't be reached; trying again until it answers: {message}")
         }
-        ClusterError::Conflicts(_) | ClusterError::TooDeep | ClusterError::Moved => format!("the API server can't be used: {error}"),
+        ClusterError::Conflicts(_) | ClusterError::TooDeep | ClusterError::TooMany | ClusterError::Moved => format!("the API server can't be used: {error}"),
     }
 }

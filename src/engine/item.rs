@@ -379,7 +379,7 @@ impl Engine<'_> {
         let refused = |remedy: String| Obstacle::blocks(remedy);
         match error {
             ClusterError::NotServed => refused(remedy::not_served(target)),
-            error @ ClusterError::TooDeep => refused(format!("{target}: {error}")),
+            error @ (ClusterError::TooDeep | ClusterError::TooMany) => refused(format!("{target}: {error}")),
             ClusterError::NotFound { namespace_missing: true, .. } => refused(remedy::no_namespace(target)),
             ClusterError::NotFound { message, .. } => refused(message),
             ClusterError::Webhook { message } => Obstacle::Blocks(remedy::webhook(&message), true),

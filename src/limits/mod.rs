@@ -13,7 +13,7 @@ mod value;
 pub use shallow::Shallow;
 pub use spec::problem as spec_problem;
 pub use text::{cut_text, is_plain, unambiguous, visible, within_line, words};
-pub use value::{count, depth, is_too_deep, size};
+pub use value::{Beyond, beyond, count, depth, size};
 
 /// The deepest nesting that leaves the API server's answers, in levels of maps and lists. serde_json refuses 128 levels, and the API
 /// server takes 5,000 (observed on kube-apiserver 1.36.3): without a bound, one object of a list makes the whole list unreadable.
@@ -21,6 +21,14 @@ pub const WIRE_DEPTH: usize = 120;
 /// The deepest object that is planned or read as an input. It is less than [`WIRE_DEPTH`] by more than what a list or an event of a
 /// watch adds, so that an object from which something was left out is always recognized as too deep.
 pub const OBJECT_DEPTH: usize = 100;
+/// The most values, maps and lists together, of an object that is planned or read as an input. A MachineConfig of 9,000 files has 72,000.
+pub const OBJECT_VALUES: usize = 100_000;
+/// The most maps and lists of such an object. A map of one member takes some 600 bytes in memory, and an object that is planned is there five
+/// times: 170,000 of them, 1.4 MB of JSON, took 590 MB (observed). This many leave the container, which has 128 MiB, room for all else.
+pub const OBJECT_MAPS: usize = 20_000;
+/// The most maps and lists of one object that leave the API server's answers. As with [`WIRE_DEPTH`], an object from which some were left out is
+/// always recognized.
+pub const WIRE_MAPS: usize = 40_000;
 /// What etcd stores of one object, in bytes: 1.5 MiB, less what the request itself takes. A dry run does not know this limit
 /// (observed: 1,572,000 bytes are taken, 1,575,000 are not).
 pub const OBJECT_SIZE: usize = 1_572_000;

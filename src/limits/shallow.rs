@@ -1,17 +1,24 @@
-//! JSON without what is nested too deep: one object must not make the list that it is in unreadable.
+//! JSON without what is nested too deep or is too much: one object must not make the list that it is in unreadable, or fill the memory.
 
 use bytes::Bytes;
 
-use super::WIRE_DEPTH;
+use super::{WIRE_DEPTH, WIRE_MAPS};
 
-/// Leaves out of a stream of JSON what is nested deeper than [`WIRE_DEPTH`]: `null` takes its place. It needs no memory however large the
-/// answer is, and passes on what it need not change without a copy. Documents may follow each other, as in a watch.
+/// Leaves out of a stream of JSON what is nested deeper than [`WIRE_DEPTH`], and of each object the maps and lists beyond [`WIRE_MAPS`]:
+/// `null` takes their place. It needs no memory however large the answer is, and passes on what it need not change without a copy. Documents
+/// may follow each other, as in a watch; the objects of a list are its `items`.
 ///
 /// Times of managedFields in the last days of the year 9999, which the server takes and no client can count (jiff ends on 30 December), become
 /// some of ten days before. Whoever may edit an object may write them, and the metadata of all others in a list would be unreadable with its.
 #[derive(Debug, Default)]
 pub struct Shallow {
     depth: usize,
+    /// The maps and lists of the object so far.
+    maps: usize,
+    /// The document is a list of objects.
+    listing: bool,
+    /// How deep that is which is left out, if something is.
+    cut: Option<usize>,
     quoted: bool,
     escaped: bool,
     /// The beginning of the text that is read, or was read last.
@@ -49,17 +56,17 @@ impl Shallow {
         let mut kept: Vec<u8> = Vec::new();
         // What has been looked at and not been copied begins here.
         let mut from = 0;
-        let mut copies = self.depth > WIRE_DEPTH;
+        let mut copies = self.cut.is_some();
         for (index, byte) in part.iter().enumerate() {
-            let before = self.depth;
+            let before = self.cut;
             let replaced = self.step(*byte);
-            let instead: &[u8] = match (before, self.depth) {
-                (WIRE_DEPTH, after) if after > WIRE_DEPTH => b"null",
-                (before, WIRE_DEPTH) if before > WIRE_DEPTH => {
+            let instead: &[u8] = match (before, self.cut) {
+                (None, Some(_)) => b"null",
+                (Some(_), None) => {
                     from = index + 1;
                     continue;
                 }
-                _ if replaced && self.depth <= WIRE_DEPTH => b"2",
+                (None, None) if replaced => b"2",
                 _ => continue,
             };
             copies = true;
@@ -70,7 +77,7 @@ impl Shallow {
         if !copies {
             return part;
         }
-        if self.depth <= WIRE_DEPTH {
+        if self.cut.is_none() {
             kept.extend_from_slice(part.get(from..).unwrap_or_default());
         }
         Bytes::from(kept)
@@ -86,12 +93,14 @@ impl Shallow {
             b':' => self.member = self.text,
             b'{' | b'[' => {
                 self.depth += 1;
+                self.count(byte);
                 if byte == b'[' && self.member.is(b"managedFields") && self.managed.is_none() {
                     self.managed = Some(self.depth);
                 }
                 self.member = Text::default();
             }
             b'}' | b']' => {
+                self.cut = self.cut.filter(|cut| self.depth > *cut);
                 self.depth = self.depth.saturating_sub(1);
                 self.managed = self.managed.filter(|managed| self.depth >= *managed);
             }
@@ -99,6 +108,20 @@ impl Shallow {
             _ => {}
         }
         false
+    }
+
+    /// A map or list begins with `byte`.
+    fn count(&mut self, byte: u8) {
+        match (self.depth, byte) {
+            (1, _) => (self.maps, self.listing) = (0, false),
+            (2, b'[') if self.member.is(b"items") => self.listing = true,
+            (3, _) if self.listing => self.maps = 0,
+            _ => {}
+        }
+        self.maps += 1;
+        if self.cut.is_none() && (self.depth > WIRE_DEPTH || self.maps > WIRE_MAPS) {
+            self.cut = Some(self.depth);
+        }
     }
 
     fn within_text(&mut self, byte: u8) -> bool {
@@ -123,7 +146,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::limits::{OBJECT_DEPTH, depth};
+    use crate::limits::{Beyond, OBJECT_DEPTH, beyond, depth};
 
     fn nested(levels: usize) -> String {
         format!("{}1{}", "[".repeat(levels), "]".repeat(levels))
@@ -155,6 +178,25 @@ mod tests {
         let part = Bytes::from(format!("{{\"a\":{}}}", nested(WIRE_DEPTH - 1)));
         let passed = Shallow::default().filter(part.clone());
         assert_eq!((passed.as_ptr(), &passed), (part.as_ptr(), &part));
+    }
+
+    /// What would take hundreds of megabytes is left out before it is read, and its neighbours are read.
+    #[test]
+    fn t8_of_an_object_of_many_maps_only_so_many_are_read() {
+        let maps = |number: usize| format!("{{\"a\":[{}]}}", vec!["{\"b\":1}"; number].join(","));
+        let list = format!("{{\"items\":[{},{},{}]}}", maps(WIRE_MAPS - 2), maps(400_000), maps(3));
+        for cut in [1, list.len() / 2, list.len() - 1] {
+            let (one, other) = list.as_bytes().split_at(cut);
+            let found: Value = serde_json::from_slice(&filtered(&[one, other])).unwrap();
+            let kept = |index: usize| {
+                found["items"][index]["a"].as_array().unwrap().iter().filter(|map| map.is_object()).count()
+            };
+            assert_eq!((kept(0), kept(1), kept(2)), (WIRE_MAPS - 2, WIRE_MAPS - 2, 3));
+            assert_eq!(beyond(&found["items"][1]), Some(Beyond::Count), "what is left of it is still too much");
+        }
+        let events = format!("{}\n{}\n", maps(400_000), maps(WIRE_MAPS - 2));
+        let second = String::from_utf8(filtered(&[events.as_bytes()])).unwrap().lines().nth(1).unwrap().to_owned();
+        assert_eq!(second, maps(WIRE_MAPS - 2));
     }
 
     /// The same kind as T6: a time that no client can count, in the metadata of one object.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::OBJECT_DEPTH;
+use super::{OBJECT_DEPTH, OBJECT_MAPS, OBJECT_VALUES};
 
 /// The levels of maps and lists in `value`; a text or a number has none.
 #[must_use]
@@ -30,22 +30,44 @@ pub fn depth(value: &Value) -> usize {
 #[must_use]
 pub fn count(value: &Value) -> usize {
     let mut values = 0;
+    each(value, |_| values += 1);
+    values
+}
+
+/// Looks at `value` and all that is in it, without a recursion.
+fn each<'a>(value: &'a Value, mut look: impl FnMut(&'a Value)) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
-        values += 1;
+        look(value);
         match value {
             Value::Object(map) => open.extend(map.values()),
             Value::Array(list) => open.extend(list),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
-    values
 }
 
-/// Whether `object` is nested deeper than [`OBJECT_DEPTH`]: then it is not compared, since a part of it may have been left out.
+/// How an object is beyond the bounds: it is not compared then, since a part of it may have been left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beyond {
+    /// It is nested deeper than [`OBJECT_DEPTH`].
+    Depth,
+    /// It has more than [`OBJECT_VALUES`] values, or more than [`OBJECT_MAPS`] maps and lists.
+    Count,
+}
+
+/// Whether `object` is beyond the bounds.
 #[must_use]
-pub fn is_too_deep(object: &Value) -> bool {
-    depth(object) > OBJECT_DEPTH
+pub fn beyond(object: &Value) -> Option<Beyond> {
+    if depth(object) > OBJECT_DEPTH {
+        return Some(Beyond::Depth);
+    }
+    let (mut values, mut maps) = (0, 0);
+    each(object, |value| {
+        values += 1;
+        maps += usize::from(value.is_object() || value.is_array());
+    });
+    (values > OBJECT_VALUES || maps > OBJECT_MAPS).then_some(Beyond::Count)
 }
 
 /// The bytes of `value` as JSON.
@@ -93,14 +115,26 @@ mod tests {
         for _ in 0..OBJECT_DEPTH {
             deep = json!([deep]);
         }
-        assert!(!is_too_deep(&deep));
-        assert!(is_too_deep(&json!({"spec": deep})));
+        assert_eq!(beyond(&deep), None);
+        assert_eq!(beyond(&json!({"spec": deep})), Some(Beyond::Depth));
     }
 
     #[test]
     fn every_value_is_counted_with_what_it_is_in() {
         for (value, values) in [(json!(1), 1), (json!({}), 1), (json!([1, [2], {"a": {"b": null}}]), 7)] {
             assert_eq!(count(&value), values, "{value}");
+        }
+    }
+
+    #[test]
+    fn t8_an_object_has_so_many_values_and_so_many_maps() {
+        for (value, is_beyond) in [
+            (json!(vec![0; OBJECT_VALUES - 1]), None),
+            (json!(vec![0; OBJECT_VALUES]), Some(Beyond::Count)),
+            (json!(vec![json!({}); OBJECT_MAPS - 1]), None),
+            (json!(vec![json!([]); OBJECT_MAPS]), Some(Beyond::Count)),
+        ] {
+            assert_eq!(beyond(&value), is_beyond);
         }
     }
 

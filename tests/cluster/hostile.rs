@@ -68,6 +68,15 @@ async fn t6_one_object_that_is_nested_too_deep_stops_no_other() {
     assert!(told.items[0].message.contains("nested more than 100 levels deep"), "{}", told.items[0].message);
     stage.edit("y", json!({"spec": {"free": null}})).await;
     stage.wait_for(NAME, "corrected", Phase::Completed).await;
+
+    // T8: one of so many maps that they would fill the memory.
+    let maps = vec![json!({"a": 0}); 100_000];
+    raw(&stage, "PATCH", &format!("{WIDGETS}/y"), &json!({"spec": {"free": {"maps": maps}}})).await;
+    let told =
+        stage.wait(NAME, "a target of many maps", |status| status.items[0].operation == Operation::Blocked).await;
+    assert!(told.items[0].message.contains("more than 20000 maps and lists"), "{}", told.items[0].message);
+    stage.edit("y", json!({"spec": {"free": null}})).await;
+    stage.wait_for(NAME, "corrected", Phase::Completed).await;
     stage.finish(running).await;
 }
 
