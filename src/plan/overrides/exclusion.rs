@@ -15,10 +15,10 @@ const QUOTED: usize = 200;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exclusions(Result<Vec<Rule>, String>);
 
-/// Objects of a kind, by name and namespace; `*`, `?` and `[…]` stand for what they do in file names.
+/// Objects by kind, name and namespace; `*`, `?` and `[…]` stand for what they do in file names.
 #[derive(Debug, Clone, PartialEq)]
 struct Rule {
-    kind: String,
+    kind: Pattern,
     name: Pattern,
     namespace: Option<Pattern>,
 }
@@ -66,7 +66,12 @@ impl Exclusions {
             _ => Ok(written),
         });
         let pattern = |text: &str| {
-            Pattern::new(text).map_err(|error| format!("{:?} is not a pattern: {error}", cut_text(text, QUOTED)))
+            let wrong = |why: &str| format!("{:?} is not a pattern: {why}", cut_text(text, QUOTED));
+            // What other programs negate, quote and choose with would be looked for in names, which have none of it.
+            match text.contains(['^', '\\', '{', '}']) {
+                true => Err(wrong("^, \\, { and } mean nothing in it; [!…] is any other character")),
+                false => Pattern::new(text).map_err(|error| wrong(&error.to_string())),
+            }
         };
         let rule = |written: Written| {
             let empty = [&written.kind, &written.name].iter().any(|text| text.is_empty());
@@ -75,7 +80,7 @@ impl Exclusions {
             }
             let namespace = Some(&written.namespace).filter(|namespace| !namespace.is_empty());
             let namespace = namespace.map(|namespace| pattern(namespace)).transpose()?;
-            Ok(Rule { kind: written.kind, name: pattern(&written.name)?, namespace })
+            Ok(Rule { kind: pattern(&written.kind)?, name: pattern(&written.name)?, namespace })
         };
         let rules = written.and_then(|written| written.into_iter().map(rule).collect::<Result<Vec<_>, _>>());
         Self(rules.map_err(unclear))
@@ -111,12 +116,12 @@ impl Exclusions {
 
 impl Rule {
     fn may_mean(&self, declared: &Declared) -> bool {
-        self.kind == declared.kind.kind && declared.name.is_none_or(|name| self.name.matches(name))
+        self.kind.matches(declared.kind.kind) && declared.name.is_none_or(|name| self.name.matches(name))
     }
 
     fn means(&self, target: &TargetRef) -> bool {
         let namespace = target.namespace.as_deref().unwrap_or_default();
-        self.kind == target.kind
+        self.kind.matches(&target.kind)
             && self.name.matches(&target.name)
             && self.namespace.as_ref().is_none_or(|pattern| pattern.matches(namespace))
     }

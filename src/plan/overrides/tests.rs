@@ -216,6 +216,8 @@ fn what_is_skipped_or_excluded_is_set_aside_and_names_who_needs_it() {
         ("- kind: Widget\n  name: w", true),
         ("- kind: Widget\n  name: '?'", true),
         ("- {kind: Gadget, name: w}\n- {kind: Widget, name: 'w*'}", true),
+        ("- kind: '*'\n  name: w", true),
+        ("- kind: 'W*'\n  name: '[!v]'", true),
         ("- kind: widget\n  name: w", false),
         ("- kind: Widget\n  name: w\n  namespace: 'n*'", false),
         ("- kind: Widget\n  name: w\n  namespace: '*'", true),
@@ -239,6 +241,9 @@ fn what_is_skipped_or_excluded_is_set_aside_and_names_who_needs_it() {
         "- name: w",
         "- kind: ''\n  name: w",
         "- kind: Widget\n  name: '['",
+        "- kind: Widget\n  name: '[^v]'",
+        "- kind: Widget\n  name: '{v,w}'",
+        "- kind: Widget\n  name: '\\w'",
         "- {kind: Widget, name: w, colour: red}",
         "{",
     ] {
