@@ -53,7 +53,8 @@ pub struct VirtPlatformConfigSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 80))]
     pub approved_plan_hash: Option<String>,
-    /// Review: every plan waits until a person approves it. Automatic: a plan that comes from an edit of spec is approved by that edit.
+    /// Review: every plan waits until a person approves it. Automatic: a plan that comes from an edit of spec.options is approved by that edit,
+    /// unless others have changed something in it since a plan was carried out: an input, an annotation, or a field that was applied.
     #[serde(default)]
     pub approval_policy: ApprovalPolicy,
     /// What is wanted of single objects otherwise than the profile wants it. A change of it is reviewed like any other.
@@ -102,6 +103,6 @@ pub enum ApprovalPolicy {
     /// A person, plan by plan.
     #[default]
     Review,
-    /// Whoever edits `spec` with action Apply.
+    /// Whoever edits `spec.options` with action Apply.
     Automatic,
 }

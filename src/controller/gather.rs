@@ -253,6 +253,10 @@ impl Look<'_> {
     async fn items(&self, drafted: &Drafted, memory: &mut Memory) -> Result<Vec<PlanItem>, GatherError> {
         let drafts = &drafted.drafts;
         let choices = &Choices { exclusions: drafted.exclusions.clone(), ..self.wanted.choices.clone().at(self.now) };
+        if executing(self.status) && self.status.items.iter().any(|item| is_to_write(item) && !item.pools.is_empty()) {
+            // How many machines reboot at a time is decided now: a watch may be behind.
+            self.read_pools().await?;
+        }
         let reused = drafts
             .iter()
             .map(|draft| self.reused(draft, choices, drafted, memory.items.get(&draft.name)))
@@ -338,7 +342,7 @@ impl Look<'_> {
             return Ok(None);
         }
         let remembered = self.status.items.iter().find(|item| item.name == draft.name);
-        let to_write = remembered.is_some_and(|item| item.state == ItemState::InProgress && item.applied.is_none());
+        let to_write = remembered.is_some_and(is_to_write);
         let changed = self.changed.iter().any(|subject| is_of(subject, &known.item.target));
         if !self.all && !to_write && !changed {
             return Ok(Some(known.item.clone()));
@@ -401,16 +405,22 @@ impl Look<'_> {
         let change = change(item);
         let rollout = standing(self.ctx, object, change).await?;
         let rolling = item.is_some_and(|item| item.state == ItemState::InProgress && item.applied.is_some());
-        let kind = self.ctx.rollouts.watched();
         if !(rolling && matches!(rollout, Rollout::Done(_))) {
             return Ok(rollout);
         }
+        self.read_pools().await?;
+        standing(self.ctx, object, change).await
+    }
+
+    /// Reads live what rollouts are told from, where a watch may be behind.
+    async fn read_pools(&self) -> Result<(), GatherError> {
+        let kind = self.ctx.rollouts.watched();
         if let Some(served) = resolve(self.ctx, &kind).await? {
             let objects = self.ctx.cluster.list(&served).await;
             let objects = objects.map_err(|source| GatherError::Object { object: kind.plural.to_owned(), source })?;
             self.ctx.rollouts.saw_all(&objects);
         }
-        standing(self.ctx, object, change).await
+        Ok(())
     }
 
     async fn add_rollout(&self, known: &mut Previewed, slow: &mut BTreeMap<String, Slow>) -> Result<(), GatherError> {
@@ -452,6 +462,11 @@ impl Look<'_> {
 /// Whether an approved plan is being carried out.
 fn executing(status: &VirtPlatformConfigStatus) -> bool {
     status.phase == Some(Phase::InProgress) && status.approval.is_some()
+}
+
+/// Whether the item is about to be written, or may have been.
+fn is_to_write(item: &Item) -> bool {
+    item.state == ItemState::InProgress && item.applied.is_none()
 }
 
 /// Whether `subject` is the object of that reference.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Plan;
-use super::changes::has_same_inputs;
+use super::changes::{has_same_inputs, others_have_changed};
 use super::digest;
 use super::guard::{Guard, stops};
 use super::observed::{Edit, Observed, Wanted};
@@ -131,7 +131,7 @@ fn rule(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<ApprovedBy, 
     let edited = status.planned_generation != Some(wanted.generation);
     let first = is_first(seen);
     let by_itself = stops(Guard::NoEdit, !edited || !(options_changed || first));
-    if wanted.automatic && !by_itself {
+    if wanted.automatic && !by_itself && !stops(Guard::PolicyOfOthers, others_have_changed(status, plan)) {
         return Ok(ApprovedBy::Policy);
     }
     if first {

@@ -1,9 +1,12 @@
 //! What differs between the plan that the status shows and the one that was made now.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
+use super::item::PlanItem;
 use super::{Plan, moved, overrides};
-use crate::api::{FIELD_MANAGER, Input, InputBefore, Operation, VirtPlatformConfigStatus};
+use crate::api::{FIELD_MANAGER, Input, InputBefore, Operation, PoolTerms, VirtPlatformConfigStatus};
 
 /// Inputs whose values differ from those that the published plan was made from, each with old and new value.
 #[must_use]
@@ -13,14 +16,28 @@ pub fn changed_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<Str
         let from = before.and_then(|before| before.value.as_ref());
         before.is_none_or(|before| before.value != input.value).then(|| told(input, from))
     });
-    // Whoever takes an override away changes an input; what a profile reads no more has no part in its plan.
-    let gone = status.inputs.iter().filter(|before| overrides::is_override(before));
-    let gone = gone.filter(|before| {
-        let same = |input: &Input| input.target.is_same_object(&before.target) && input.path == before.path;
-        !plan.basis.inputs.iter().any(same)
-    });
-    let gone = gone.map(|before| told(&Input { value: None, ..before.clone() }, before.value.as_ref()));
+    let gone = gone(status, plan).map(|before| told(&Input { value: None, ..before.clone() }, before.value.as_ref()));
     changed.chain(gone).collect()
+}
+
+/// The overrides that the published plan had and this one has not: whoever takes one away changes an input. What a profile reads no more has
+/// no part in its plan.
+fn gone<'a>(status: &'a VirtPlatformConfigStatus, plan: &Plan) -> impl Iterator<Item = &'a Input> {
+    status.inputs.iter().filter(|before| {
+        let same = |input: &Input| input.target.is_same_object(&before.target) && input.path == before.path;
+        overrides::is_override(before) && !plan.basis.inputs.iter().any(same)
+    })
+}
+
+/// Whether something in `plan` is there because others have changed it since a plan was last carried out: an input, an override by annotation,
+/// or a field that was applied. What the profile has not read before is no change: other options make it read more.
+#[must_use]
+pub(super) fn others_have_changed(status: &VirtPlatformConfigStatus, plan: &Plan) -> bool {
+    let inputs = with_earlier_values(status, plan);
+    let mut changed = inputs.iter().filter(|input| input.changed_from.is_some());
+    changed.any(|input| known(status, input).is_some() || overrides::is_override(input))
+        || gone(status, plan).next().is_some()
+        || plan.items.iter().any(|item| !item.moved.is_empty())
 }
 
 /// Whether `plan` was made from the values that the published one was made from.
@@ -71,12 +88,18 @@ pub(super) fn stale_items(status: &VirtPlatformConfigStatus, plan: &Plan) -> Str
     let moved = plan.items.iter().filter(|fresh| {
         status.items.iter().find(|item| item.name == fresh.name).is_none_or(|item| item.item_hash != fresh.hash)
     });
+    let shown = |fresh: &PlanItem| status.items.iter().find(|item| item.name == fresh.name);
     let shown_at = status.planned_at.as_ref().map(|at| at.0.to_string()).unwrap_or_default();
     let names: Vec<_> = moved
         .map(|item| {
             let mut what = item.since.clone();
             if what.is_empty() {
                 what = moved::later_than(&shown_at, FIELD_MANAGER, &item.glimpses);
+            }
+            let pools: Vec<_> = item.effect.pools.keys().cloned().collect();
+            if shown(item).is_some_and(|shown| shown.pools != pools && writes(shown.operation)) {
+                let pools = if pools.is_empty() { "none".to_owned() } else { pools.join(", ") };
+                what.insert(0, format!("pools whose machines reboot: {pools}"));
             }
             let more = what.len().saturating_sub(NAMED);
             what.truncate(NAMED);
@@ -87,11 +110,34 @@ pub(super) fn stale_items(status: &VirtPlatformConfigStatus, plan: &Plan) -> Str
             format!("{}{what}", item.target)
         })
         .collect();
+    let names: Vec<_> = names.into_iter().chain(moved_terms(status, plan)).collect();
     if names.is_empty() {
         "The plan has changed since it was shown.".to_owned()
     } else {
         format!("Changed since the plan was shown: {}.", names.join(", "))
     }
+}
+
+/// What pools that were shown as rebooting let happen to their machines now, where it is something else.
+fn moved_terms(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<String> {
+    let Some(planned) = &status.planned_spec else { return Vec::new() };
+    let reboot: BTreeSet<_> = plan.items.iter().flat_map(|item| item.effect.pools.keys()).collect();
+    let shown = status.items.iter().flat_map(|item| &item.pools).collect::<BTreeSet<_>>();
+    let moved = reboot.intersection(&shown).flat_map(|pool| {
+        let (before, now) = (planned.terms.pools.get(*pool), plan.basis.terms.pools.get(*pool));
+        let unavailable = |terms: Option<&PoolTerms>| {
+            terms.and_then(|terms| terms.max_unavailable.clone()).unwrap_or_else(|| "1".to_owned())
+        };
+        let machines = |terms: Option<&PoolTerms>| terms.and_then(|terms| terms.machines_at_least);
+        let at_least =
+            |number: Option<u32>| number.map_or_else(|| "fewer than 10".to_owned(), |least| format!("{least} or more"));
+        let (allowed, allows) = (unavailable(before), unavailable(now));
+        let (had, has) = (machines(before), machines(now));
+        let allows = (allowed != allows).then(|| format!("maxUnavailable of pool {pool} from {allowed} to {allows}"));
+        let has = (had != has).then(|| format!("machines of pool {pool} from {} to {}", at_least(had), at_least(has)));
+        allows.into_iter().chain(has)
+    });
+    moved.take(NAMED).collect()
 }
 
 /// Whether an item changes anything when the plan is executed.

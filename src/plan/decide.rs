@@ -217,6 +217,8 @@ fn remembered_reason(status: &VirtPlatformConfigStatus) -> Option<&'static str> 
 #[cfg(test)]
 mod defects;
 #[cfg(test)]
+mod meanwhile;
+#[cfg(test)]
 mod recreated;
 #[cfg(test)]
 pub(super) mod tests;

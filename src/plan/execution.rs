@@ -16,7 +16,7 @@ use super::health::Rollout;
 use super::item::PlanItem;
 use super::observed::Observed;
 use super::{Plan, reason};
-use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase};
+use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase, Terms};
 
 /// How soon something that may pass by itself, as a webhook that is down, is tried again.
 const PASSING: Duration = Duration::from_secs(10);
@@ -270,9 +270,9 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     let named: Vec<_> = named.collect();
     // An edit of how it is carried out is in force at once, and makes no other plan of what is under way. A CRD that is older than this
     // program does not store the terms: then they must be those of now.
-    let terms = seen.status.planned_spec.as_ref().map_or(&plan.basis.terms, |planned| &planned.terms);
+    let approved_terms = seen.status.planned_spec.as_ref().map(|planned| in_force(&planned.terms, items, plan));
     let covers = |terms| plan.basis.digest_under(terms, named.iter().copied()) == approval.plan_hash;
-    let approved = same_items && (covers(terms) || covers(&plan.basis.terms));
+    let approved = same_items && (approved_terms.as_ref().is_some_and(covers) || covers(&plan.basis.terms));
     if !stops(Guard::OtherDigest, !approved) {
         return None;
     }
@@ -289,6 +289,21 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
         let detail = format!("Execution has stopped because inputs have changed: {}.", inputs.join("; "));
         stale(reason::INPUT_DEPENDENCY_DRIFT, detail)
     }
+}
+
+/// The terms that were `approved`, with those that pools have now where something that is not written yet reboots their machines: somebody may
+/// let more of them reboot at a time.
+fn in_force(approved: &Terms, items: &[Item], plan: &Plan) -> Terms {
+    let mut terms = approved.clone();
+    let fresh = items.iter().filter_map(|item| Some((item, plan.item(&item.name)?)));
+    let unwritten = fresh.filter(|(item, fresh)| is_unwritten(item, fresh));
+    for pool in unwritten.flat_map(|(_, fresh)| fresh.effect.pools.keys()) {
+        match plan.basis.terms.pools.get(pool) {
+            Some(now) => drop(terms.pools.insert(pool.clone(), now.clone())),
+            None => drop(terms.pools.remove(pool)),
+        }
+    }
+    terms
 }
 
 /// Whether the item's object is what it should be: its write is remembered, or the object is as wanted although no answer

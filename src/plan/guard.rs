@@ -36,6 +36,8 @@ pub enum Guard {
     ForgedTime,
     /// How a plan is carried out is part of what is approved.
     OtherTerms,
+    /// An automatic policy approves what an edit of the options makes, and nothing that others have changed since a plan was carried out.
+    PolicyOfOthers,
     /// bypassOptimisticLock is for targets that move, and not for other options, inputs or versions.
     BypassOfOthers,
     /// bypassOptimisticLock corrects what was applied once, and nothing that nobody ever approved.
@@ -83,7 +85,7 @@ pub enum Guard {
 #[cfg(test)]
 impl Guard {
     /// All of them.
-    pub(super) const ALL: [Self; 36] = [
+    pub(super) const ALL: [Self; 37] = [
         Self::BeingDeleted,
         Self::Ignored,
         Self::NotApply,
@@ -99,6 +101,7 @@ impl Guard {
         Self::MadeAnew,
         Self::ForgedTime,
         Self::OtherTerms,
+        Self::PolicyOfOthers,
         Self::BypassOfOthers,
         Self::BypassOfNew,
         Self::Thrashing,

@@ -312,7 +312,7 @@ fn hash(of: &World) -> Option<String> {
 }
 
 /// The text that people see first.
-fn text(world: &World) -> &str {
+pub(super) fn text(world: &World) -> &str {
     &world.status.summary.as_ref().unwrap().text
 }
 

@@ -182,8 +182,8 @@ pub(in crate::plan) fn writes_of(decision: &Decision) -> Vec<&str> {
 }
 
 pub(super) const CREATE: [Operation; 2] = [Operation::Create, Operation::Create];
-const HALF: [Operation; 2] = [Operation::NoChange, Operation::Create];
-const DONE: [Operation; 2] = [Operation::NoChange, Operation::NoChange];
+pub(super) const HALF: [Operation; 2] = [Operation::NoChange, Operation::Create];
+pub(super) const DONE: [Operation; 2] = [Operation::NoChange, Operation::NoChange];
 
 #[test]
 fn the_story_of_two_waves() {

@@ -58,6 +58,8 @@ pub(super) struct Ghost {
     revised: Option<i64>,
     /// What a person has read and not approved yet: the digest, and the failure policy that it was shown with.
     read: Option<(String, bool)>,
+    /// The inputs of what was carried out last, or was as wanted.
+    carried_out: Option<Vec<serde_json::Value>>,
     /// The hash in spec has been carried out.
     used: Option<String>,
     /// The failure policy under which the plan on display was made.
@@ -72,6 +74,10 @@ pub(super) struct Ghost {
 /// What `status` displays of changes.
 fn shown(status: &Status) -> BTreeSet<String> {
     status.items.iter().filter(|item| writes(item.operation)).map(|item| item.item_hash.clone()).collect()
+}
+
+fn inputs(status: &Status) -> Vec<serde_json::Value> {
+    status.inputs.iter().filter_map(|input| input.value.clone()).collect()
 }
 
 fn wanted_of(changes: &BTreeSet<String>) -> BTreeSet<String> {
@@ -229,6 +235,13 @@ impl Ghost {
             // The hash names another plan, and that was said.
             self.open.retain(|granted| granted.how == How::Hash);
         }
+        if !runs && after.phase == Some(Phase::Drifted) {
+            // What others have changed is told, and no edit of the options approves it.
+            self.open.retain(|granted| granted.how != How::Policy);
+        }
+        if begins || shown(after).is_empty() {
+            self.carried_out = Some(inputs(after));
+        }
         if !runs && after.phase == Some(Phase::ReviewRequired) {
             // A plan waits: what was approved before there was one has not approved it.
             self.open.retain(|granted| granted.digest.is_some());
@@ -244,6 +257,11 @@ impl Ghost {
                 self.violation = Some("a plan is carried out although the hash in spec names another one");
             }
             Some(_) | None => {}
+        }
+        let others = config.status.status.phase == Some(Phase::Drifted)
+            || self.carried_out.as_ref().is_some_and(|before| *before != inputs(status));
+        if approval.how == ApprovedBy::Policy && others {
+            self.violation = Some("what others have changed is approved by an edit of the options");
         }
         let of_what_was_read = self.read.take_if(|(digest, _)| *digest == approval.plan_hash);
         if of_what_was_read.is_some_and(|(_, goes_on)| goes_on != config.goes_on) {

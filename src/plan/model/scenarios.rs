@@ -303,7 +303,7 @@ fn needed_in(guard: Guard) -> &'static str {
         Guard::MadeAnew => "a configuration that is made anew",
         Guard::HashUsedUp => "a hash that approved what failed",
         Guard::OldHash | Guard::ApprovalUsedUp => "a hash that stays in Git",
-        Guard::NoEdit => "a policy that approves what is edited",
+        Guard::NoEdit | Guard::PolicyOfOthers => "a policy that approves what is edited",
         Guard::TakesFromOthers => "a first plan that takes something from others",
         Guard::SpecChanged | Guard::BypassOfOthers | Guard::BypassOfNew | Guard::BypassWithdrawn => {
             "targets that move and are not asked about"

@@ -1,0 +1,112 @@
+//! What others change between an approval and the writes that are left, or beside an edit that a policy approves.
+
+use serde_json::{Value, json};
+
+use super::defects::text;
+use super::tests::{CREATE, DONE, HALF, World, basis, plan};
+use super::*;
+use crate::api::{Input, Operation, TargetRef};
+use crate::plan::Basis;
+use crate::plan::item::{Moved, one_by_one};
+use crate::plan::overrides::PATCH;
+
+/// The second wave reboots machines of a pool, so many at a time.
+fn rebooting(operations: [Operation; 2], at_a_time: &str, machines: u32) -> Plan {
+    let mut items = plan(operations).items;
+    if operations[1] != Operation::NoChange {
+        items[1].effect.pools = one_by_one(&[("worker", machines)]);
+        items[1].effect.pools.values_mut().for_each(|pool| pool.max_unavailable = Some(at_a_time.to_owned()));
+    }
+    Plan::new(basis(), items)
+}
+
+/// T3: an approval of machines that reboot one by one is none of three at a time, after it as before it.
+#[test]
+fn t3_a_pool_that_lets_more_machines_reboot_stops_the_waves_that_are_left() {
+    for (at_a_time, machines, says) in [
+        ("3", 3, Some("maxUnavailable of pool worker from 1 to 3.")),
+        ("1", 5000, Some("machines of pool worker from fewer than 10 to 1000 or more.")),
+        ("1", 4, None),
+    ] {
+        let mut world = World::new(Action::DryRun);
+        world.look(rebooting(CREATE, "1", 3));
+        world.now += 100;
+        world.edit(Action::Apply);
+        world.look(rebooting(CREATE, "1", 3));
+        world.look(rebooting(CREATE, "1", 3));
+        assert!(world.status.items[0].applied.is_some() && world.status.items[1].applied.is_none());
+        let next = world.look(rebooting(HALF, at_a_time, machines));
+        match says {
+            Some(says) => {
+                assert!(matches!(&next, Decision::Publish(end) if end.ended == Some("Stale")), "{next:?}");
+                assert!(text(&world).contains(says), "{}", text(&world));
+                assert!(!world.look(rebooting(HALF, at_a_time, machines)).is_execution());
+            }
+            None => assert!(next.is_execution(), "{next:?}"),
+        }
+    }
+}
+
+/// Whoever owns the pool may speed up what is under way, once nothing is left to write.
+#[test]
+fn what_a_pool_allows_once_everything_is_written_ends_nothing() {
+    let mut world = World::new(Action::Apply);
+    for operations in [CREATE, CREATE, HALF, HALF] {
+        world.look(rebooting(operations, "1", 3));
+    }
+    assert!(world.status.items[1].applied.is_some());
+    world.look(rebooting(DONE, "3", 3));
+    assert_eq!(world.phase(), Some(Phase::Completed));
+}
+
+fn input(path: &str, value: Value) -> Input {
+    let target = TargetRef { kind: "Widget".into(), name: "a".into(), ..TargetRef::default() };
+    Input { target, path: path.into(), value: Some(value), changed_from: None }
+}
+
+/// An automatic policy approves what an edit of the options makes, and not what others have changed beside it.
+#[test]
+fn a_policy_approves_nothing_that_others_have_changed() {
+    let patch = format!("/metadata/annotations/{}", PATCH.replace('/', "~1"));
+    let with = |inputs: &[Input], operations, options: Option<i32>| {
+        let options = options.map(|option| json!(option));
+        Plan::new(Basis { inputs: inputs.to_vec(), options, ..basis() }, plan(operations).items)
+    };
+    let before = [input("/spec/limit", json!(1))];
+    let mut moved = with(&before, CREATE, Some(1));
+    moved.items[0].moved = vec![Moved { path: "/spec/a".into(), text: "/spec/a was changed".into() }];
+    let cases = [
+        ("nothing", with(&before, CREATE, Some(1)), true),
+        ("an input", with(&[input("/spec/limit", json!(2))], CREATE, Some(1)), false),
+        ("an override", with(&[before[0].clone(), input(&patch, json!("[]"))], CREATE, Some(1)), false),
+        ("a field that was applied", moved, false),
+        (
+            "more is read for these options",
+            with(&[before[0].clone(), input("/spec/more", json!(2))], CREATE, Some(1)),
+            true,
+        ),
+    ];
+    for shown_first in [false, true] {
+        for (changed, plan, approved) in &cases {
+            let mut world = World::new(Action::Apply);
+            world.wanted.automatic = true;
+            for operations in [CREATE, CREATE, HALF, HALF, DONE] {
+                world.look(with(&before, operations, None));
+            }
+            assert_eq!(world.phase(), Some(Phase::Completed));
+            if shown_first && !approved {
+                let shown = Plan::new(Basis { options: None, ..plan.basis.clone() }, plan.items.clone());
+                assert!(!world.look(shown).is_execution(), "{changed}: without an edit");
+            }
+            world.wanted.options = Some(json!(1));
+            world.edit(Action::Apply);
+            assert_eq!(world.look(plan.clone()).is_execution(), *approved, "{changed}, {shown_first}");
+            if !approved {
+                assert!(!world.look(plan.clone()).is_execution(), "{changed}: a second look");
+                world.wanted.approved_plan_hash = Some(plan.digest.clone());
+                world.wanted.generation += 1;
+                assert!(world.look(plan.clone()).is_execution(), "{changed}: a person has read it");
+            }
+        }
+    }
+}
