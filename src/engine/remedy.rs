@@ -144,9 +144,14 @@ fn without_values(refusal: &Refusal) -> String {
     if is_admission || !refusal.causes.iter().any(|cause| quoting(&cause)) {
         return refusal.message.clone();
     }
-    // A cause without a field only says that there may be more.
-    let causes = refusal.causes.iter().filter(|cause| !cause.field.is_empty() && cause.field != "<nil>");
-    let causes = causes.map(|cause| format!("{}: {}", cause.field, after_value(&cause.message)));
+    let (named, nameless): (Vec<_>, Vec<_>) =
+        refusal.causes.iter().partition(|cause| !cause.field.is_empty() && cause.field != "<nil>");
+    if named.is_empty() {
+        // The text tells the field, as where a number is larger than its format.
+        return nameless.iter().map(|cause| after_value(&cause.message)).collect::<Vec<_>>().join("; ");
+    }
+    // Beside others, a cause without a field only says that there may be more.
+    let causes = named.iter().map(|cause| format!("{}: {}", cause.field, after_value(&cause.message)));
     causes.collect::<Vec<_>>().join("; ")
 }
 
@@ -241,6 +246,14 @@ mod tests {
             assert!(remedy.contains(says), "{message}: {remedy}");
             assert!(!remedy.contains("hunter2"), "{remedy}");
         }
+    }
+
+    /// As kube-apiserver 1.36 answers where a number of a custom resource does not fit its format.
+    #[test]
+    fn a_cause_that_names_its_field_in_its_text_alone_is_told() {
+        let cause = "Invalid value: \"\": Checked value must be of type integer with format int32 in spec.seconds";
+        let told = remedy(422, "Widget.example.dev \"w\" is invalid", &[("FieldValueInvalid", "<nil>", cause)], false);
+        assert!(told.ends_with("Checked value must be of type integer with format int32 in spec.seconds"), "{told}");
     }
 
     #[test]

@@ -306,7 +306,8 @@ fn left_out(part: &profile_sdk::LeftOut) -> LeftOut {
 fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) -> Item {
     let satisfied = fresh.operation.leaves_alone();
     // What was said when it was finished stays true; how its pools do later is not this item's business.
-    let finished = before.filter(|item| same && item.state == ItemState::Completed && satisfied);
+    let is_set_aside = fresh.operation == Operation::Skipped;
+    let finished = before.filter(|item| same && item.state == ItemState::Completed && satisfied && !is_set_aside);
     let state = match &fresh.rollout {
         _ if !satisfied => ItemState::Pending,
         Rollout::Waiting { .. } | Rollout::Failed(_) if finished.is_none() => ItemState::InProgress,
@@ -315,7 +316,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
     let message = match (finished, &fresh.rollout) {
         (Some(item), _) => item.message.clone(),
         // It says so itself, and nothing of its object is waited for.
-        (None, _) if fresh.operation == Operation::Skipped => fresh.message.clone(),
+        (None, _) if is_set_aside => fresh.message.clone(),
         (None, Rollout::Done(text) | Rollout::Waiting { text, .. } | Rollout::Failed(text)) if satisfied => {
             format!("{} {}.", fresh.message, message::capitalised(text))
         }
@@ -411,6 +412,10 @@ fn set_paused(item: &mut Item, paused: bool, now: Timestamp) {
 fn end(status: &mut Status, outcome: Option<&str>, now: Timestamp) {
     let executing = status.phase == Some(Phase::InProgress);
     if let (Some(approval), Some(outcome), true) = (&status.approval, outcome, executing) {
+        let is_written = |name: &str| {
+            let item = status.items.iter().find(|item| item.name == name);
+            item.is_some_and(|item| item.applied.is_some() || item.wait_started_at.is_some())
+        };
         let entry = HistoryEntry {
             plan_hash: approval.plan_hash.clone(),
             at: time(now),
@@ -422,7 +427,8 @@ fn end(status: &mut Status, outcome: Option<&str>, now: Timestamp) {
             operator_version: status.operator_version.clone(),
             text: approval.text.clone(),
             machines: approval.machines,
-            replaced: approval.replaced.clone(),
+            // What it has not come to was not replaced.
+            replaced: approval.replaced.iter().filter(|replaced| is_written(&replaced.item)).cloned().collect(),
         };
         status.history.insert(0, entry);
         status.history.truncate(HISTORY_LIMIT);

@@ -239,7 +239,16 @@ impl View<'_> {
         for (ours, theirs) in rivals.pairs().take(TOLD) {
             let by = self.sources().filter(|(_, parts, _)| parts.sets(theirs));
             let by: Vec<_> = by.map(|(source, ..)| source.to_owned()).collect();
-            let by = if by.is_empty() { "another MachineConfig".to_owned() } else { listed(&by) };
+            if by.is_empty() {
+                // Rendered of a source that is something else by now, or that can't be read.
+                effect.notes.push(format!(
+                    "Kernel argument {theirs} is in what pool {} has rendered, and no other MachineConfig of the pool sets it now: its machines may \
+                     have it already.",
+                    self.pool.name
+                ));
+                continue;
+            }
+            let by = listed(&by);
             effect.notes.push(if ours == theirs {
                 format!("Kernel argument {ours} is already provided by {by}: it would be there twice, and the machines reboot without need.")
             } else {

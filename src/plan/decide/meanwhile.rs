@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::defects::text;
 use super::tests::{CREATE, DONE, HALF, World, basis, plan};
 use super::*;
-use crate::api::{Input, Operation, TargetRef};
+use crate::api::{Input, Operation, Replaced, TargetRef};
 use crate::plan::Basis;
 use crate::plan::item::{Moved, one_by_one};
 use crate::plan::overrides::PATCH;
@@ -108,5 +108,32 @@ fn a_policy_approves_nothing_that_others_have_changed() {
                 assert!(world.look(plan.clone()).is_execution(), "{changed}: a person has read it");
             }
         }
+    }
+}
+
+/// What an execution that stopped has not come to was not replaced; and why an item is set aside is told as spec says it now.
+#[test]
+fn history_and_messages_tell_what_was_done_and_what_is_said_now() {
+    let replaces = |operations| {
+        let mut plan = plan(operations);
+        for item in &mut plan.items {
+            item.replaced = vec![Replaced { item: item.name.clone(), path: "/spec".into(), was: "1".into() }];
+        }
+        plan
+    };
+    let mut world = World::new(Action::Apply);
+    world.look(replaces(CREATE));
+    world.look(replaces(CREATE));
+    world.edit(Action::DryRun);
+    world.look(replaces(HALF));
+    let replaced: Vec<_> = world.status.history[0].replaced.iter().map(|replaced| replaced.item.as_str()).collect();
+    assert_eq!(replaced, ["a"]);
+
+    let mut world = World::new(Action::DryRun);
+    for reason in ["until June", "until July"] {
+        let mut skipped = plan([Operation::Skipped, Operation::NoChange]);
+        skipped.items[0].message = reason.into();
+        world.look(skipped);
+        assert_eq!(world.status.items[0].message, reason);
     }
 }

@@ -83,6 +83,21 @@ fn m6_a_kernel_argument_that_another_machine_config_provides_is_said_with_its_na
     assert_eq!(read, 3, "what is rendered, and two sources");
 }
 
+/// A pool that can't render has what an earlier version of the same object had.
+#[test]
+fn a_kernel_argument_that_nobody_sets_any_more_is_said_to_be_rendered() {
+    let edited = machine_config("99-worker-psi-karg", "worker", kargs(&["zzz"]));
+    let ours = machine_config("99-worker-psi-karg", "worker", kargs(&["psi=1"]));
+    let world = World::new(kargs(&["psi=1"]), std::slice::from_ref(&edited));
+    let notes = world.effect(Some(&edited), Some(&ours)).0.unwrap().notes;
+    assert_eq!(
+        notes,
+        [
+            "Kernel argument psi=1 is in what pool worker has rendered, and no other MachineConfig of the pool sets it now: its machines may have it already."
+        ]
+    );
+}
+
 #[test]
 fn m6_a_kernel_argument_with_another_value_is_said_with_both() {
     let theirs = machine_config("50-worker-psi", "worker", kargs(&["psi=0"]));
