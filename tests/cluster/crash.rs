@@ -82,6 +82,35 @@ async fn killed_at_every_step_the_end_is_the_same_and_every_item_is_written_once
     fixture.finish().await;
 }
 
+/// T3: a pool that lets more machines reboot at a time than was approved, after the approval and before the write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t3_a_pool_that_changes_between_intent_and_write_asks_for_another_review() {
+    let mut fixture = Fixture::start(Setup { speed: 25.0, ..Setup::default() }).await;
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun"})).await;
+    fixture.wait_for(Phase::ReviewRequired).await;
+    fixture.kill_operator();
+    let script = Script::among(Fault::KillAfter, 0, changes);
+    fixture.start_with(scripted(fixture.client(), script.clone()), VERSION);
+    fixture.patch(json!({"action": "Apply"})).await;
+    tokio::time::timeout(PATIENCE, script.killed()).await.expect("the intent is stored");
+    fixture.kill_operator();
+    let intent = fixture.wait_for(Phase::InProgress).await;
+    assert!(intent.items.iter().all(|item| item.applied.is_none()), "nothing is written yet");
+    let pool = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": {"name": "worker"}});
+    fixture.edit(&pool, json!({"spec": {"maxUnavailable": 3}}), "admin").await;
+    let mark = fixture.mark();
+    fixture.start_operator();
+    let stale = fixture.wait_for(Phase::ReviewRequired).await;
+    let text = stale.summary.unwrap().text;
+    assert!(text.contains("maxUnavailable of pool worker from 1 to 3"), "{text}");
+    assert_eq!(stale.history[0].outcome, "Stale");
+    assert!(fixture.target_writes(&mark).is_empty());
+    fixture.patch(json!({"approvedPlanHash": stale.plan_hash})).await;
+    fixture.wait_for(Phase::Completed).await;
+    fixture.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn drift_while_the_operator_was_away_is_found_at_start() {
     let mut fixture = Fixture::start(Setup::default()).await;
