@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::changes::{drifted_inputs, with_earlier_values};
+use super::changes::{drifted_inputs, with_earlier_values, writes};
 use super::conditions::{self, Verdict};
 use super::decision::{Decision, Execution, Failure, Publication, Step};
 use super::guard::{Guard, stops};
@@ -435,6 +435,10 @@ fn end(status: &mut Status, outcome: Option<&str>, now: Timestamp) {
         status.history.iter_mut().skip(REPLACED_IN).for_each(|entry| entry.replaced.clear());
     }
     for item in &mut status.items {
+        let is_open = matches!(item.state, ItemState::Pending | ItemState::InProgress);
+        if executing && is_open && writes(item.operation) && item.applied.is_none() && item.wait_started_at.is_none() {
+            set_state(item, ItemState::Pending, "Not written: the execution has ended.", now);
+        }
         // What this execution has not written is as it was left before.
         item.applied = known(item);
         item.applied_before = None;

@@ -83,6 +83,10 @@ pub(super) fn of_publication(
                  diffs. To carry it out, set spec.approvedPlanHash to status.planHash."
             };
             sentences.push(how.to_owned());
+            let is_more = plan.items.iter().any(|item| item.changes() && item.moved.is_empty());
+            if is_more || figures(plan).machines_to_reboot > 0 {
+                sentences.push(format!("The plan as a whole: {}", in_figures(plan)));
+            }
             sentences
                 .push("To keep it, change the option that drives the value, or set spec.action to Ignore.".to_owned());
         }
@@ -139,7 +143,10 @@ pub fn in_figures(plan: &Plan) -> String {
     let figures = figures(plan);
     let reboots = match figures.machines_to_reboot {
         0 => "no machine reboots".to_owned(),
-        n => format!("{n} machines reboot (pool {})", figures.pools.join(", ")),
+        n => {
+            let pools = if figures.pools.len() == 1 { "pool" } else { "pools" };
+            format!("{n} machines reboot ({pools} {})", figures.pools.join(", "))
+        }
     };
     format!("{}; {reboots}.{}", in_counts(plan), taken(plan))
 }
@@ -174,7 +181,10 @@ fn taken(plan: &Plan) -> String {
         text.push_str(&format!(" Takes {} {fields} over from {}.", conflicts.len(), managers.join(", ")));
     }
     if lost > 0 {
-        text.push_str(&format!(" {lost} entries of others are lost."));
+        text.push_str(&match lost {
+            1 => " 1 entry of others is lost.".to_owned(),
+            many => format!(" {many} entries of others are lost."),
+        });
     }
     text
 }

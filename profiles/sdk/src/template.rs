@@ -39,8 +39,22 @@ pub fn parse(template: &'static str, text: &str) -> Result<Value, DraftError> {
 }
 
 // Both refuse a value that is missing, or of another type, as the rest of a template does.
-handlebars_helper!(write_json: |value: Json| value.to_string());
+handlebars_helper!(write_json: |value: Json| as_yaml(&value.to_string()));
 handlebars_helper!(write_data_url: |text: str| format!("data:text/plain;charset=utf-8;base64,{}", BASE64_STANDARD.encode(text)));
+
+/// `json` with escapes for what a text of YAML can't hold, or would hold as another one (YAML 1.2, sections 5.1 and 5.4): JSON takes both
+/// as they are. All of it is within texts.
+fn as_yaml(json: &str) -> String {
+    json.chars().fold(String::with_capacity(json.len()), |mut yaml, character| {
+        match character {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                yaml.push_str(&format!("\\u{:04x}", u32::from(character)));
+            }
+            other => yaml.push(other),
+        }
+        yaml
+    })
+}
 
 #[cfg(test)]
 mod tests {
@@ -52,6 +66,18 @@ mod tests {
         let nasty = "x\"\nkind: Secret # {{a}}";
         let object = render("t.yaml", "spec:\n  name: {{json name}}\n", &json!({"name": nasty})).unwrap();
         assert_eq!(object, json!({"spec": {"name": nasty}}));
+    }
+
+    /// Some characters YAML refuses, and some it takes for the end of a line.
+    #[test]
+    fn every_character_comes_through() {
+        let all: String = ('\0'..=char::MAX).filter(|character| u32::from(*character) < 0x1_0100).collect();
+        let object = render("t.yaml", "name: {{json name}}\n", &json!({"name": [all]})).unwrap();
+        assert_eq!(object, json!({"name": [all]}));
+        for key in ["\u{7f}", "a\u{85}b", "\u{9b}", "\u{2028}", "\u{feff}", "\u{fffe}"] {
+            let object = render("t.yaml", "name: {{json name}}\n", &json!({"name": {key: 1}})).unwrap();
+            assert_eq!(object, json!({"name": {key: 1}}));
+        }
     }
 
     #[test]

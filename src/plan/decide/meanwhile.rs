@@ -1,14 +1,17 @@
 //! What others change between an approval and the writes that are left, or beside an edit that a policy approves.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::defects::text;
 use super::tests::{CREATE, DONE, HALF, World, basis, plan};
 use super::*;
-use crate::api::{Input, Operation, Replaced, TargetRef};
-use crate::plan::Basis;
+use crate::api::{Input, Operation, Replaced, Severity, TargetRef};
 use crate::plan::item::{Moved, one_by_one};
 use crate::plan::overrides::PATCH;
+use crate::plan::status::compose;
+use crate::plan::{Basis, observed};
 
 /// The second wave reboots machines of a pool, so many at a time.
 fn rebooting(operations: [Operation; 2], at_a_time: &str, machines: u32) -> Plan {
@@ -128,6 +131,28 @@ fn history_and_messages_tell_what_was_done_and_what_is_said_now() {
     world.look(replaces(HALF));
     let replaced: Vec<_> = world.status.history[0].replaced.iter().map(|replaced| replaced.item.as_str()).collect();
     assert_eq!(replaced, ["a"]);
+
+    // What is missing by now ends it, and nothing is shown anew.
+    let mut world = World::new(Action::Apply);
+    world.look(replaces(CREATE));
+    world.look(replaces(CREATE));
+    let missing = observed::World::Missing(vec!["install it".into()]);
+    let seen = Observed {
+        wanted: &world.wanted,
+        status: &world.status,
+        world: missing,
+        version: "v1",
+        declared_impact: Severity::High,
+        made_anew: false,
+    };
+    let now = Timestamp::from_second(world.now).unwrap();
+    let ended = compose(&seen, &decide(&seen, now), &BTreeMap::new(), now).unwrap();
+    assert_eq!(ended.phase, Some(Phase::PrerequisiteFailed));
+    assert_eq!(ended.items[0].message, "Written; not in effect yet.");
+    assert_eq!(
+        (ended.items[1].state, ended.items[1].message.as_str()),
+        (ItemState::Pending, "Not written: the execution has ended.")
+    );
 
     let mut world = World::new(Action::DryRun);
     for reason in ["until June", "until July"] {

@@ -6,7 +6,7 @@ use super::tests::{CREATE, World, plan};
 use super::*;
 use crate::api::Operation;
 use crate::plan::digest;
-use crate::plan::item::Moved;
+use crate::plan::item::{Moved, one_by_one};
 
 fn text(world: &World) -> &str {
     world.status.summary.as_ref().map_or("", |summary| &summary.text)
@@ -32,9 +32,16 @@ fn what_is_wanted_otherwise_now_is_not_put_back() {
         if other_is_wanted {
             drifted.items[0].expected.insert("/f:spec".to_owned(), json!("never applied"));
         }
-        world.look(drifted);
+        world.look(drifted.clone());
         assert_eq!(world.phase(), Some(Phase::Drifted));
         assert!(text(&world).contains(says), "{}", text(&world));
+        assert!(!text(&world).contains("as a whole"), "{}", text(&world));
+        // What else is approved with it is said.
+        drifted.items[1] = super::tests::item("b", 1, Operation::Create);
+        drifted.items[1].effect.pools = one_by_one(&[("virt", 2), ("worker", 3)]);
+        world.look(Plan::new(super::tests::basis(), drifted.items));
+        let whole = "The plan as a whole: 1 to create, 1 to change; 5 machines reboot (pools virt, worker).";
+        assert!(text(&world).contains(whole), "{}", text(&world));
     }
 }
 

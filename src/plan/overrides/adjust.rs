@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::fields::{self, Copies, FieldPath, Lookup};
 use super::super::pointer;
 use super::{IGNORE, MODE, PATCH, annotation, is_unmanaged};
-use crate::api::{Override, TargetRef};
+use crate::api::{Override, PatchOp, PatchOperation, TargetRef};
 use crate::limits::{
     ANNOTATION_SIZE, OBJECT_DEPTH, OBJECT_SIZE, OPERATIONS, PATCH_VALUES, POINTER_SIZE, POINTERS, count, cut_text,
     depth, size,
@@ -80,6 +80,14 @@ impl Overrides {
             }
         }
         for entry in entries {
+            if let Some(index) = entry.patch.iter().position(lacks_value) {
+                return Err(format!(
+                    "spec.overrides, operation {} of {}: it has no value, and the API server stores no null there. Set one, or take the field \
+                     away with op remove",
+                    index + 1,
+                    entry.patch.len()
+                ));
+            }
             if !entry.patch.is_empty() {
                 let operations = serde_json::to_value(&entry.patch).and_then(serde_json::from_value);
                 let operations = operations.map_err(|error| wrong("spec.overrides[].patch", &error))?;
@@ -209,6 +217,11 @@ impl Overrides {
 
 fn wrong(by: &str, problem: &dyn std::fmt::Display) -> String {
     format!("{by} can't be understood: {}. Correct it or take it away", cut_text(&problem.to_string(), 3 * QUOTED))
+}
+
+/// Whether the operation needs a value and has none.
+fn lacks_value(operation: &PatchOperation) -> bool {
+    operation.value.is_none() && matches!(operation.op, PatchOp::Add | PatchOp::Replace | PatchOp::Test)
 }
 
 /// The value of the annotation, if it is not too long.

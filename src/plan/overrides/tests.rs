@@ -70,6 +70,11 @@ fn w_1_a_patch_changes_no_identity_and_nothing_that_grants_power() {
     let problem = adjusted(&with(PATCH, &second.to_string())).unwrap_err();
     assert!(problem.starts_with(&format!("{PATCH}, operation 2 of 2: \"/spec/gone\" does not fit")), "{problem}");
     assert!(problem.ends_with("Correct it or take it away"), "{problem}");
+    for op in ["add", "replace", "test"] {
+        let pruned = json!({"target": {"apiVersion": "example.dev/v1", "kind": "Widget", "name": "w"}, "patch": [{"op": op, "path": "/spec/size"}]});
+        let problem = Overrides::of(None, &[&serde_json::from_value(pruned).unwrap()]).unwrap_err();
+        assert!(problem.contains("operation 1 of 1") && problem.contains("op remove"), "{problem}");
+    }
     for text in ["not json", "{}", "[1]", "[{\"op\": \"add\"}]"] {
         assert!(adjusted(&with(PATCH, text)).unwrap_err().contains("can't be understood"), "{text}");
     }

@@ -64,7 +64,7 @@ async fn m8_the_pools_that_render_it_and_their_machines_are_in_the_item_and_the_
     let item = &plan.items[0];
     assert_eq!(item.effect.pools.keys().collect::<Vec<_>>(), ["infra", "worker"]);
     assert!(item.message.contains("MachineConfigPool infra is paused"), "{}", item.message);
-    assert!(virt_advisor::plan::summary::in_figures(&plan).contains("3 machines reboot (pool infra, worker)"));
+    assert!(virt_advisor::plan::summary::in_figures(&plan).contains("3 machines reboot (pools infra, worker)"));
 
     let astray = world.item(&machine_config("99-gpu", "gpu", json!({"kernelArguments": ["psi=1"]}))).await;
     assert_eq!(astray.operation, Operation::Blocked);
