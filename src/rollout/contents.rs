@@ -13,6 +13,8 @@ const ARGUMENTS: &str = "/spec/kernelArguments";
 const EXTENSIONS: &str = "/spec/extensions";
 const FILES: &str = "/spec/config/storage/files";
 const UNITS: &str = "/spec/config/systemd/units";
+/// The member of a unit with its drop-ins.
+const DROPINS: &str = "dropins";
 /// Lists of `spec.config` and the member that identifies their entries.
 const CONFIG_LISTS: [(&str, &str); 2] = [(FILES, "path"), (UNITS, "name")];
 
@@ -47,7 +49,7 @@ fn identity<'a>(entry: &'a Value, key: &str) -> &'a str {
 pub(super) struct Parts {
     /// Kernel arguments and extensions as JSON, by their list, with how often they are there.
     appended: BTreeMap<(&'static str, String), usize>,
-    /// Identities of files and units, by their list.
+    /// Identities of files, units and their drop-ins, by their list.
     named: BTreeSet<(&'static str, String)>,
 }
 
@@ -61,6 +63,11 @@ impl Parts {
         }
         for (path, key) in CONFIG_LISTS {
             parts.named.extend(list(object, path).iter().map(|entry| (path, identity(entry, key).to_owned())));
+        }
+        for unit in list(object, UNITS) {
+            let dropins = unit.get(DROPINS).and_then(Value::as_array).into_iter().flatten();
+            let named = dropins.map(|dropin| format!("{} {}", identity(unit, "name"), identity(dropin, "name")));
+            parts.named.extend(named.map(|name| (DROPINS, name)));
         }
         parts
     }
@@ -176,13 +183,6 @@ fn compact(value: &Value, path: &str) -> Value {
         pointer::push(&mut path, key);
         (!is_beside(&path, value)).then(|| (key.clone(), compact(value, &path)))
     });
-    let says_something = |value: &Value| match value {
-        Value::Null => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Array(list) => !list.is_empty(),
-        Value::Object(map) => !map.is_empty(),
-        Value::Bool(_) | Value::Number(_) => true,
-    };
     let members: serde_json::Map<_, _> = members.filter(|(_, value)| says_something(value)).collect();
     Value::Object(members)
 }
@@ -220,13 +220,37 @@ fn scalar_holds(rendered: &Value, object: &Value, path: &str, default: &Value) -
     }
 }
 
-/// Whether `found` says everything that `wanted` says. Rendering adds defaults such as `overwrite: true`.
+/// Whether `found` says everything that `wanted` says. Rendering adds defaults such as `overwrite: true`, and takes out what is empty: of the
+/// files that the controllers make, `compression: ""` (`ignitionMergeUnsetFilesDefaultCompression`, pkg/controller/common/helpers.go of
+/// machine-config-operator, release-4.20 and later).
 fn covers(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, wanted)| found.get(key).is_some_and(|found| covers(found, wanted)))
-        }
+        (Value::Object(found), Value::Object(wanted)) => wanted
+            .iter()
+            .filter(|(_, wanted)| says_something(wanted))
+            .all(|(key, wanted)| match (key.as_str(), found.get(key), wanted) {
+                (_, None, _) => false,
+                (DROPINS, Some(found), Value::Array(wanted)) => wanted.iter().all(|wanted| has_dropin(found, wanted)),
+                (_, Some(found), wanted) => covers(found, wanted),
+            }),
         (found, wanted) => found == wanted,
+    }
+}
+
+/// Whether the drop-in is among those that are there. Like units they are merged by name (`Merge` of Ignition's config/v3_x).
+fn has_dropin(there: &Value, wanted: &Value) -> bool {
+    let there = there.as_array().into_iter().flatten();
+    there.filter(|found| identity(found, "name") == identity(wanted, "name")).any(|found| covers(found, wanted))
+}
+
+/// Whether the value is more than nothing: null, or an empty text, list or map.
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
     }
 }
 
@@ -321,6 +345,33 @@ mod tests {
         ] {
             assert!(!other(same.clone()), "{same}");
         }
+    }
+
+    /// R2: what the controllers write, and rendering takes out, is held.
+    #[test]
+    fn r2_what_says_nothing_is_held_by_all() {
+        let file = |contents: Value| json!({"spec": {"config": {"storage": {"files": [{"path": "/etc/a", "contents": contents}]}}}});
+        let rendered = file(json!({"source": "data:,1"}));
+        for nothing in [json!(""), json!(null), json!([]), json!({})] {
+            assert!(holds(&rendered, &file(json!({"source": "data:,1", "compression": nothing}))), "{nothing}");
+        }
+        assert!(!holds(&rendered, &file(json!({"source": "data:,1", "compression": "gzip"}))));
+        assert!(!holds(&rendered, &file(json!({"source": "data:,2", "compression": ""}))));
+    }
+
+    /// R27: drop-ins of one unit are merged by name, as those of a user are with ours.
+    #[test]
+    fn r27_a_drop_in_is_held_beside_others() {
+        let unit = |dropins: Value| json!({"spec": {"config": {"systemd": {"units": [{"name": "system.slice", "dropins": dropins}]}}}});
+        let (theirs, ours) =
+            (json!({"name": "05-user.conf", "contents": "a"}), json!({"name": "10-ours.conf", "contents": "b"}));
+        let (rendered, wanted) = (unit(json!([theirs, ours])), unit(json!([ours])));
+        assert!(holds(&rendered, &wanted));
+        assert!(Differences::of(None, Some(&wanted), &rendered).entries.is_empty(), "no machine reboots for it");
+        assert!(!holds(&unit(json!([theirs])), &wanted));
+        assert!(!holds(&unit(json!([{"name": "10-ours.conf", "contents": "c"}])), &wanted));
+        // One that is taken out again shows as what a rendering has too much.
+        assert_ne!(Parts::of(&rendered), Parts::of(&wanted));
     }
 
     #[test]

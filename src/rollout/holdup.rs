@@ -155,7 +155,7 @@ mod tests {
             })
         };
         let accepted = json!([{"type": "Accepted", "status": "True", "message": "Success"}, {"type": "Success", "status": "True"}]);
-        let refused = json!([{"type": "Accepted", "status": "False", "message": "Error: no cgroupDriver"}, {"type": "Failure", "status": "True"}]);
+        let refused = json!([{"type": "Accepted", "status": "False", "message": "Error: no cgroupDriver"}, {"type": "Failure", "status": "True", "message": "Error: no cgroupDriver"}]);
         assert_eq!(told(&[config(1, accepted.clone())]), None);
         let text = told(&[config(1, refused)]).unwrap();
         assert!(text.contains("KubeletConfig limits") && text.contains("no cgroupDriver"), "{text}");

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::foresight::{ROLE, reaches_no_machine};
@@ -203,6 +204,7 @@ pub(super) fn followed(object: &Value) -> Value {
         "apiVersion": part("/apiVersion"), "kind": part("/kind"),
         "metadata": {
             "name": part("/metadata/name"), "uid": part("/metadata/uid"), "generation": part("/metadata/generation"),
+            "managedFields": edits(object).map(|entry| json!({"time": entry.get("time"), "fieldsV1": {"f:spec": {}}})).collect::<Vec<_>>(),
             "annotations": {SUFFIX: object.pointer("/metadata/annotations").and_then(|all| all.get(SUFFIX))},
         },
         "spec": part("/spec"),
@@ -233,19 +235,41 @@ pub(super) enum Verdict {
 }
 
 /// What the controllers say of `object` as it is now.
+///
+/// `wrapErrorWithCondition` and `cleanUpStatusConditions` (pkg/controller/kubelet-config/helpers.go and kubelet_config_controller.go of
+/// machine-config-operator) append the newest condition. release-4.14 to 4.22 write Success, or Failure, whose status is False up to 4.21 and
+/// True in 4.22: that it is there says it. release-4.23 and later write Accepted, and after it one of the two for whoever reads them.
 pub(super) fn verdict(object: &Value) -> Verdict {
-    let number = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or_default();
-    if number("/status/observedGeneration") < number("/metadata/generation") {
-        return Verdict::Unseen;
-    }
-    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
-    // The newest is the last.
-    match conditions.into_iter().flatten().rfind(|entry| text(entry, "type") == "Accepted") {
-        Some(entry) if text(entry, "status") == "True" => Verdict::Accepted,
-        Some(entry) => Verdict::Refused(text(entry, "message")),
-        None => Verdict::Unseen,
+    let said = |entry: &&Value| matches!(text(entry, "type"), "Accepted" | "Success" | "Failure");
+    let Some(newest) = conditions.into_iter().flatten().rfind(said) else { return Verdict::Unseen };
+    let number = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or_default();
+    let is_of_now =
+        number("/status/observedGeneration") >= number("/metadata/generation") || is_later_than_edit(newest, object);
+    match (text(newest, "type"), text(newest, "status")) {
+        _ if !is_of_now => Verdict::Unseen,
+        ("Success", _) | ("Accepted", "True") => Verdict::Accepted,
+        _ => Verdict::Refused(text(newest, "message").to_owned()),
     }
+}
+
+/// Whether the controllers have written `condition` after the last edit of the spec, as far as the seconds tell that both times have. Releases
+/// before openshift/machine-config-operator#4900 write no observedGeneration, or leave it behind after an edit; the time of the newest condition
+/// they always write.
+fn is_later_than_edit(condition: &Value, object: &Value) -> bool {
+    let time = |text: &str| text.parse::<Timestamp>().ok();
+    let edited = edits(object).filter_map(|entry| time(text(entry, "time"))).max();
+    edited.is_some_and(|edited| time(text(condition, "lastTransitionTime")).is_some_and(|said| said >= edited))
+}
+
+/// The entries of managedFields by which somebody has edited the spec.
+fn edits(object: &Value) -> impl Iterator<Item = &Value> {
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    entries.filter(|entry| entry.pointer("/fieldsV1/f:spec").is_some())
+}
+
+fn text<'a>(entry: &'a Value, key: &str) -> &'a str {
+    entry.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The first field that the controllers will not accept.
@@ -311,6 +335,66 @@ mod tests {
         assert_eq!(outlook_of(&[], Some(&one), Some(&two)).unwrap().machines(), 3);
         assert_eq!(outlook_of(&[], Some(&one), Some(&one)).unwrap(), Effect::default());
         assert_eq!(outlook_of(&[], Some(&one), None).unwrap().machines(), 3);
+    }
+
+    /// R1: what each release writes of a KubeletConfig, and when it says nothing of its last edit.
+    #[test]
+    fn r1_every_release_says_what_it_has_accepted() {
+        let condition = |kind: &str, status: &str, second: u8| {
+            json!({
+                "type": kind, "status": status, "message": format!("{kind} {status}"), "lastTransitionTime": format!("2026-01-01T00:00:{second:02}Z"),
+            })
+        };
+        let said = |observed: Option<i64>, conditions: &[Value]| {
+            let edit = json!({"manager": "m", "time": "2026-01-01T00:00:10Z", "fieldsV1": {"f:spec": {"f:kubeletConfig": {}}}});
+            let status = json!({"manager": "c", "time": "2026-01-01T00:00:50Z", "subresource": "status", "fieldsV1": {"f:status": {}}});
+            let mut object = config(json!({}));
+            object["metadata"]["generation"] = json!(2);
+            object["metadata"]["managedFields"] = json!([edit, status]);
+            object["status"] = json!({"observedGeneration": observed, "conditions": conditions});
+            assert_eq!(verdict(&object), verdict(&followed(&object)), "what is followed is judged alike");
+            verdict(&object)
+        };
+        let refused = |text: &str| Verdict::Refused(text.to_owned());
+        let (success, accepted) = (condition("Success", "True", 20), condition("Accepted", "True", 20));
+        for (release, observed, conditions, expected) in [
+            ("4.14 to 4.22", Some(2), vec![success.clone()], Verdict::Accepted),
+            (
+                "4.14 to 4.21",
+                Some(2),
+                vec![success.clone(), condition("Failure", "False", 20)],
+                refused("Failure False"),
+            ),
+            ("4.22", Some(2), vec![success.clone(), condition("Failure", "True", 20)], refused("Failure True")),
+            (
+                "4.14 to 4.22, mended",
+                Some(2),
+                vec![condition("Failure", "True", 5), success.clone()],
+                Verdict::Accepted,
+            ),
+            ("4.23", Some(2), vec![accepted.clone(), success.clone()], Verdict::Accepted),
+            (
+                "4.23",
+                Some(2),
+                vec![accepted.clone(), condition("Accepted", "False", 20), condition("Failure", "True", 20)],
+                refused("Failure True"),
+            ),
+            ("main without what is old", Some(2), vec![condition("Accepted", "False", 20)], refused("Accepted False")),
+            ("an edit that is not seen", Some(1), vec![condition("Success", "True", 9)], Verdict::Unseen),
+            ("observedGeneration is left behind", Some(1), vec![success.clone()], Verdict::Accepted),
+            ("observedGeneration is not written", None, vec![condition("Success", "True", 10)], Verdict::Accepted),
+            (
+                "observedGeneration is not written",
+                None,
+                vec![condition("Failure", "False", 10)],
+                refused("Failure False"),
+            ),
+            ("observedGeneration is not written", None, vec![condition("Success", "True", 9)], Verdict::Unseen),
+            ("nothing yet", Some(2), vec![], Verdict::Unseen),
+            ("something else", Some(2), vec![condition("Other", "True", 20)], Verdict::Unseen),
+        ] {
+            assert_eq!(said(observed, &conditions), expected, "{release}: {conditions:?}");
+        }
     }
 
     #[test]

@@ -43,10 +43,12 @@ pub(crate) fn template(role: &str) -> Value {
 }
 
 /// An Ignition file with this text.
+/// As the controllers write a file: with a compression that is empty (`NewIgnFileBytesOverwriting`, pkg/controller/common/helpers.go,
+/// release-4.14 to 4.23).
 pub(crate) fn ignition_file(path: &str, text: &str) -> Value {
     let encoded = serde_json::to_value(ByteString(text.as_bytes().to_vec())).unwrap_or_default();
     let source = format!("data:text/plain;charset=utf-8;base64,{}", encoded.as_str().unwrap_or_default());
-    json!({"path": path, "mode": 420, "overwrite": true, "contents": {"source": source}})
+    json!({"path": path, "mode": 420, "overwrite": true, "contents": {"compression": "", "source": source}})
 }
 
 /// The kubelet's configuration file.

@@ -154,6 +154,12 @@ fn finish_ignition(config: &mut Value) {
     config["ignition"]["version"] = json!(IGNITION_VERSION);
     for file in config.pointer_mut("/storage/files").and_then(Value::as_array_mut).into_iter().flatten() {
         file["overwrite"] = json!(true);
+        // `ignitionMergeUnsetFilesDefaultCompression`, release-4.20 and later.
+        if let Some(contents) = file.get_mut("contents").and_then(Value::as_object_mut)
+            && contents.get("compression").is_some_and(|compression| compression == "")
+        {
+            contents.remove("compression");
+        }
     }
 }
 
