@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{Approval, Item, ItemState, Phase, VirtPlatformConfigStatus as Status};
+use crate::api::{Approval, Item, ItemState, Operation, Phase, VirtPlatformConfigStatus as Status};
 use crate::cluster::Note;
 
 /// Progress is written at most this often: a rollout of hundreds of machines reports every second.
@@ -119,6 +119,9 @@ fn phase_note(plan: &str, status: &Status) -> Option<Note> {
 }
 
 fn item_note(item: &Item) -> Option<Note> {
+    if item.operation == Operation::Skipped {
+        return None;
+    }
     let (reason, warning) = match item.state {
         ItemState::Completed => ("ItemApplied", false),
         ItemState::Failed => ("ItemFailed", true),

@@ -21,7 +21,7 @@ const SETTLED: Duration = Duration::from_secs(60);
 /// The longest time from a decision to its status: a look takes no longer.
 const STORING: Duration = Duration::from_secs(60);
 /// So many corrections without a person within so long a time are a fight, and no correction.
-const THRASHING: (usize, Duration) = (3, Duration::from_secs(3600));
+pub(super) const THRASHING: (usize, Duration) = (3, Duration::from_secs(3600));
 
 /// The longest text of an approval, as in the CRD, and as many replaced values as it remembers.
 const TEXT_LIMIT: usize = 512;
@@ -31,7 +31,10 @@ pub(super) const REPLACED_LIMIT: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waiting {
     /// The action is not Apply.
-    NotAsked,
+    NotAsked {
+        /// A hash in spec names another plan.
+        names_another: bool,
+    },
     /// Nobody approved this plan.
     NotApproved,
     /// It was approved by an edit that came too soon after it had taken the place of another one.
@@ -61,7 +64,10 @@ impl Waiting {
                      spec.approvedPlanHash to status.planHash."
                 ));
             }
-            Self::NotAsked => "Read the diffs, then set spec.action to Apply.",
+            Self::NotAsked { names_another: false } => "Read the diffs, then set spec.action to Apply.",
+            Self::NotAsked { names_another: true } => {
+                "Read the diffs, then set spec.approvedPlanHash, which names another plan, to status.planHash, and spec.action to Apply."
+            }
             Self::NotApproved => {
                 "Action Apply alone does not approve it: set spec.approvedPlanHash to status.planHash, or set the action to \
                  DryRun and, after reading the plan, to Apply."
@@ -109,11 +115,11 @@ pub fn granted(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<Appro
 
 fn rule(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<ApprovedBy, Waiting> {
     let (wanted, status, version) = (seen.wanted, seen.status, seen.version);
-    if stops(Guard::NotApply, wanted.action != Action::Apply) {
-        return Err(Waiting::NotAsked);
-    }
     let planned = status.planned_spec.as_ref();
     let another = wanted.approved_plan_hash.as_ref().filter(|named| **named != plan.digest);
+    if stops(Guard::NotApply, wanted.action != Action::Apply) {
+        return Err(Waiting::NotAsked { names_another: another.is_some() });
+    }
     // One that was carried out and stays in spec names nothing that is to come: what needs no person goes on.
     let used = planned.and_then(|planned| planned.used_plan_hash.as_ref());
     let names_another = || {

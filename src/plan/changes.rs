@@ -30,14 +30,19 @@ fn gone<'a>(status: &'a VirtPlatformConfigStatus, plan: &Plan) -> impl Iterator<
 }
 
 /// Whether something in `plan` is there because others have changed it since a plan was last carried out: an input, an override by annotation,
-/// or a field that was applied. What the profile has not read before is no change: other options make it read more.
+/// a field that was applied, or an item that was set aside and is not any more: its review is one of its own. What the profile has not read before is no change: other options make it read more.
 #[must_use]
 pub(super) fn others_have_changed(status: &VirtPlatformConfigStatus, plan: &Plan) -> bool {
     let inputs = with_earlier_values(status, plan);
     let mut changed = inputs.iter().filter(|input| input.changed_from.is_some());
     changed.any(|input| known(status, input).is_some() || overrides::is_override(input))
         || gone(status, plan).next().is_some()
-        || plan.items.iter().any(|item| !item.moved.is_empty())
+        || plan.items.iter().any(|item| !item.moved.is_empty() || (item.changes() && was_set_aside(status, item)))
+}
+
+/// Whether the published plan has left the item alone, as spec or an annotation said.
+fn was_set_aside(status: &VirtPlatformConfigStatus, item: &PlanItem) -> bool {
+    status.items.iter().any(|shown| shown.name == item.name && shown.operation == Operation::Skipped)
 }
 
 /// Whether `plan` was made from the values that the published one was made from.

@@ -79,7 +79,12 @@ fn withdrawn(seen: &Observed<'_>, plan: &Plan) -> Decision {
         let (phase, reason, detail) = satisfied(status, plan);
         (phase, reason, detail, String::new())
     } else {
-        let waiting = if seen.wanted.action == Action::Apply { Waiting::NotApproved } else { Waiting::NotAsked };
+        let named = seen.wanted.approved_plan_hash.as_ref();
+        let names_another = named.is_some_and(|named| *named != plan.digest);
+        let waiting = match seen.wanted.action {
+            Action::Apply => Waiting::NotApproved,
+            Action::DryRun | Action::Ignore => Waiting::NotAsked { names_another },
+        };
         (Phase::ReviewRequired, reason::WITHDRAWN, detail, waiting.remedy().into_owned())
     };
     Decision::Publish(Publication { phase, reason, detail, remedy, news: true, ended: Some("Withdrawn") })

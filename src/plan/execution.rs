@@ -310,7 +310,9 @@ fn in_force(approved: &Terms, items: &[Item], plan: &Plan) -> Terms {
 /// came, or it was so from the start.
 fn is_written(item: &Item, fresh: &PlanItem) -> bool {
     let as_wanted = item.state == ItemState::InProgress && fresh.operation == Operation::NoChange;
-    (writes(item.operation) && item.applied.is_some()) || as_wanted
+    // Of a removal nothing is remembered but that it is waited for.
+    let is_removed = item.operation == Operation::Remove && item.wait_started_at.is_some();
+    (writes(item.operation) && item.applied.is_some()) || is_removed || as_wanted
 }
 
 /// Whether the item must still be exactly as it was reviewed: nothing of it has been written.

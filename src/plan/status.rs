@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::approval::THRASHING;
 use super::changes::{drifted_inputs, with_earlier_values, writes};
 use super::conditions::{self, Verdict};
 use super::decision::{Decision, Execution, Failure, Publication, Step};
@@ -16,8 +17,8 @@ use super::summary;
 use super::wire::{SUMMARY_LIMIT, time};
 use super::{Plan, digest, message, size};
 use crate::api::{
-    Applied, HistoryEntry, Item, ItemState, LeftOut, Operation, Phase, PlannedSpec, SupersededPlan, TargetRef,
-    VirtPlatformConfigStatus as Status,
+    Action, Applied, ApprovedBy, HistoryEntry, Item, ItemState, LeftOut, Operation, Phase, PlannedSpec, SupersededPlan,
+    TargetRef, VirtPlatformConfigStatus as Status,
 };
 use crate::limits::{cut_text, within_line};
 
@@ -152,7 +153,12 @@ fn publish(
         let remembered = old.items.iter().find(|before| before.name == item.name);
         remembered.and_then(|before| before.applied.as_ref()).is_some_and(|applied| item.restores(applied))
     });
-    (phase, reason, summary::of_publication(plan, publication, changed, puts_back, seen.wanted))
+    let is_of_this = |hash: Option<&String>| hash == Some(&plan.digest);
+    let before = status.planned_spec.as_ref().and_then(|planned| planned.approved_plan_hash.as_ref());
+    let named_before = seen.wanted.action == Action::Apply
+        && is_of_this(seen.wanted.approved_plan_hash.as_ref())
+        && is_of_this(before);
+    (phase, reason, summary::of_publication(plan, publication, changed, puts_back, named_before))
 }
 
 fn execute(
@@ -408,6 +414,17 @@ fn set_paused(item: &mut Item, paused: bool, now: Timestamp) {
     }
 }
 
+/// Leaves as many executions as are kept. Corrections without a person are counted in them, so as many of the latest of these stay as one more
+/// is refused for, however many others there were since.
+fn forget_oldest(history: &mut Vec<HistoryEntry>) {
+    while history.len() > HISTORY_LIMIT {
+        let by_bypass = history.iter().enumerate().filter(|(_, entry)| entry.how == Some(ApprovedBy::Bypass));
+        let counted: Vec<_> = by_bypass.map(|(index, _)| index).take(THRASHING.0).collect();
+        let oldest = (0..history.len()).rfind(|index| !counted.contains(index)).unwrap_or_default();
+        history.remove(oldest);
+    }
+}
+
 /// An execution, if one was under way, has ended: into the history, and its approval is used up.
 fn end(status: &mut Status, outcome: Option<&str>, now: Timestamp) {
     let executing = status.phase == Some(Phase::InProgress);
@@ -431,7 +448,7 @@ fn end(status: &mut Status, outcome: Option<&str>, now: Timestamp) {
             replaced: approval.replaced.iter().filter(|replaced| is_written(&replaced.item)).cloned().collect(),
         };
         status.history.insert(0, entry);
-        status.history.truncate(HISTORY_LIMIT);
+        forget_oldest(&mut status.history);
         status.history.iter_mut().skip(REPLACED_IN).for_each(|entry| entry.replaced.clear());
     }
     for item in &mut status.items {

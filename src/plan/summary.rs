@@ -6,11 +6,14 @@ use super::Plan;
 use super::decision::Publication;
 use super::digest;
 use super::item::PlanItem;
-use super::observed::Wanted;
 use crate::api::{Item, ItemState, Operation, Phase, Summary};
 
 /// The longest list of pools, as in the CRD; the number of machines is that of all.
 const POOL_LIMIT: usize = 100;
+
+/// How to approve a plan by a hash that is in spec already.
+const NAMED_BEFORE: &str = "set spec.action to DryRun and clear spec.approvedPlanHash, which named this plan before it was shown; then set both \
+    again.";
 
 /// What is said under action Ignore.
 pub(super) const IGNORED: &str = "The operator stands aside: it reads and writes nothing. Resources remain in their current state. \
@@ -48,16 +51,25 @@ fn why_blocked(item: &PlanItem) -> String {
 }
 
 /// What is said of a plan that is shown; `detail` is what had changed when it was shown first, and `puts_back` whether the plan makes of
-/// what has drifted just what was applied.
+/// what has drifted just what was applied. `named_before` says that the hash in spec names the plan and was there before it was shown.
 #[must_use]
 pub(super) fn of_publication(
     plan: &Plan,
     publication: &Publication,
     detail: &str,
     puts_back: bool,
-    wanted: &Wanted,
+    named_before: bool,
 ) -> String {
-    let remedy = publication.remedy.as_str();
+    // A hash that is there already can't be set.
+    let how = match named_before && plan.blocked().next().is_none() {
+        true => NAMED_BEFORE,
+        false => "set spec.approvedPlanHash to status.planHash.",
+    };
+    let remedy = if how == NAMED_BEFORE && publication.phase == Phase::ReviewRequired {
+        ""
+    } else {
+        publication.remedy.as_str()
+    };
     let mut sentences = Vec::new();
     match publication.phase {
         Phase::Completed => {
@@ -76,13 +88,14 @@ pub(super) fn of_publication(
         Phase::Drifted => {
             sentences.push(detail.to_owned());
             sentences.push(remedy.to_owned());
-            let how = if puts_back {
-                "To put it back, approve this plan: set spec.approvedPlanHash to status.planHash."
+            sentences.push(if puts_back {
+                format!("To put it back, approve this plan: {how}")
             } else {
-                "This plan does not just put it back, since other values are wanted now than those that were applied: read its \
-                 diffs. To carry it out, set spec.approvedPlanHash to status.planHash."
-            };
-            sentences.push(how.to_owned());
+                format!(
+                    "This plan does not just put it back, since other values are wanted now than those that were applied: read its \
+                     diffs. To carry it out, {how}"
+                )
+            });
             let is_more = plan.items.iter().any(|item| item.changes() && item.moved.is_empty());
             if is_more || figures(plan).machines_to_reboot > 0 {
                 sentences.push(format!("The plan as a whole: {}", in_figures(plan)));
@@ -94,7 +107,7 @@ pub(super) fn of_publication(
             sentences.push(detail.to_owned());
             sentences.push(in_figures(plan));
             sentences.push(remedy.to_owned());
-            sentences.push("To adopt it, set spec.approvedPlanHash to status.planHash.".to_owned());
+            sentences.push(format!("To adopt it, {how}"));
         }
         Phase::Pending
         | Phase::Drafting
@@ -107,6 +120,9 @@ pub(super) fn of_publication(
             sentences.push(in_figures(plan));
             sentences.push(detail.to_owned());
             sentences.push(remedy.to_owned());
+            if how == NAMED_BEFORE && publication.phase == Phase::ReviewRequired {
+                sentences.push(format!("To approve it, {how}"));
+            }
             if !blocked.is_empty() {
                 sentences.push(format!(
                     "The plan can't be approved: {} What can't be mended now is set aside in spec.items.",
@@ -114,13 +130,6 @@ pub(super) fn of_publication(
                 ));
             }
         }
-    }
-    let waits = matches!(publication.phase, Phase::Drifted | Phase::ReviewRequired | Phase::CompletedWithUpgrade);
-    if waits && wanted.approved_plan_hash.as_ref() == Some(&plan.digest) {
-        sentences.push(
-            "spec.approvedPlanHash named this plan before it was shown, and does not approve it: clear it, then set it again."
-                .to_owned(),
-        );
     }
     sentences.extend(plan.unused.iter().cloned());
     sentences.retain(|sentence| !sentence.is_empty());

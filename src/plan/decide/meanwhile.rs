@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::defects::text;
 use super::tests::{CREATE, DONE, HALF, World, basis, plan};
 use super::*;
-use crate::api::{Input, Operation, Replaced, Severity, TargetRef};
+use crate::api::{HistoryEntry, Input, Operation, Replaced, Severity, TargetRef};
 use crate::plan::item::{Moved, one_by_one};
 use crate::plan::overrides::PATCH;
 use crate::plan::status::compose;
@@ -112,6 +112,49 @@ fn a_policy_approves_nothing_that_others_have_changed() {
             }
         }
     }
+}
+
+/// What was set aside waits for a review of its own, also where its time ended while nobody looked.
+#[test]
+fn a_policy_approves_no_item_that_was_set_aside() {
+    for (operation, approved) in [(Operation::Skipped, false), (Operation::NoChange, true)] {
+        let mut world = World::new(Action::Apply);
+        world.wanted.automatic = true;
+        for operations in
+            [[operation, Operation::Create], [operation, Operation::Create], [operation, Operation::NoChange]]
+        {
+            world.look(plan(operations));
+        }
+        assert_eq!(world.phase(), Some(Phase::Completed));
+        world.wanted.options = Some(json!(1));
+        world.edit(Action::Apply);
+        let other = Plan::new(Basis { options: Some(json!(1)), ..basis() }, plan(CREATE).items);
+        assert_eq!(world.look(other).is_execution(), approved, "{operation:?}");
+    }
+}
+
+/// However many executions come between, so many corrections without a person are remembered.
+#[test]
+fn corrections_are_counted_however_many_executions_come_between() {
+    let mut world = World::new(Action::Apply);
+    let entry = |how: ApprovedBy, number: usize| -> HistoryEntry {
+        serde_json::from_value(json!({"planHash": number.to_string(), "how": how})).unwrap()
+    };
+    let bypass: Vec<_> = (0..3).map(|number| entry(ApprovedBy::Bypass, number)).collect();
+    world.status.history = bypass.clone();
+    for number in 3..40 {
+        world.wanted.options = Some(json!(number));
+        world.wanted.approved_plan_hash = None;
+        let with = |operations| Plan::new(Basis { options: Some(json!(number)), ..basis() }, plan(operations).items);
+        world.wanted.automatic = true;
+        world.edit(Action::Apply);
+        for operations in [CREATE, CREATE, HALF, HALF, DONE] {
+            world.look(with(operations));
+        }
+    }
+    assert_eq!(world.status.history.len(), 10);
+    assert_eq!(world.status.history[7..], bypass);
+    assert!(world.status.history[..7].iter().all(|entry| entry.how == Some(ApprovedBy::Policy)));
 }
 
 /// What an execution that stopped has not come to was not replaced; and why an item is set aside is told as spec says it now.

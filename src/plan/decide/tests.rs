@@ -493,7 +493,7 @@ fn a_hash_is_used_once_and_can_be_given_again() {
     world.wanted.generation += 1;
     world.look(plan(CREATE));
     assert_eq!(world.phase(), Some(Phase::ReviewRequired), "the same hash in spec approves nothing again");
-    assert!(world.status.summary.as_ref().unwrap().text.contains("clear it"));
+    assert!(world.status.summary.as_ref().unwrap().text.contains("clear spec.approvedPlanHash"));
     let hash = world.wanted.approved_plan_hash.take();
     world.wanted.generation += 1;
     world.look(plan(CREATE));

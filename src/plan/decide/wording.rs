@@ -45,6 +45,45 @@ fn what_is_wanted_otherwise_now_is_not_put_back() {
     }
 }
 
+/// The remedy is one that works as things stand.
+#[test]
+fn a_hash_that_is_there_already_is_not_to_be_set() {
+    // One that names another plan: the action alone would carry out nothing.
+    let mut world = World::new(Action::DryRun);
+    world.look(plan(CREATE));
+    world.wanted.approved_plan_hash = Some("v1:another".into());
+    world.wanted.generation += 1;
+    world.look(plan(CREATE));
+    assert!(
+        text(&world).contains("set spec.approvedPlanHash, which names another plan, to status.planHash"),
+        "{}",
+        text(&world)
+    );
+
+    // One that names this plan and was there before it came back: it is spent.
+    let mut world = World::new(Action::DryRun);
+    world.look(plan(CREATE));
+    world.wanted.approved_plan_hash = Some(plan(CREATE).digest);
+    world.edit(Action::Apply);
+    let done = [Operation::NoChange, Operation::NoChange];
+    for operations in
+        [CREATE, CREATE, [Operation::NoChange, Operation::Create], [Operation::NoChange, Operation::Create], done]
+    {
+        world.look(plan(operations));
+    }
+    assert_eq!(world.phase(), Some(Phase::Completed));
+    world.look(plan(CREATE));
+    assert_eq!(world.phase(), Some(Phase::ReviewRequired));
+    assert!(text(&world).contains("To approve it, set spec.action to DryRun and clear"), "{}", text(&world));
+    assert!(!text(&world).contains("to status.planHash"), "{}", text(&world));
+    // Where an item is blocked, that is what is to be mended.
+    let blocked = plan([Operation::Blocked, Operation::NoChange]);
+    world.wanted.approved_plan_hash = Some(blocked.digest.clone());
+    world.wanted.generation += 1;
+    world.look(blocked);
+    assert!(!text(&world).contains("named this plan"), "{}", text(&world));
+}
+
 #[test]
 fn an_edit_of_spec_is_not_told_as_a_change_of_the_object() {
     let mut world = World::new(Action::DryRun);

@@ -131,6 +131,44 @@ fn a_removal_is_written_once_and_waited_for() {
     assert_eq!(world.phase(), Some(Phase::Completed));
 }
 
+/// R3 and R29: the first of several removals that is done ends nothing, nor does an edit that makes no other plan.
+#[test]
+fn r3_r29_removals_are_waited_for_until_the_last_is_done() {
+    use Operation::{NoChange, Remove};
+    let done = || Rollout::Done("No machine has it any more".into());
+    let rolling = || Rollout::Waiting { text: "1 of 3".into(), paused: false };
+    let two = |world: &World, operations: [Operation; 2], rollouts: [Rollout; 2]| {
+        let items = ["a", "b"].into_iter().zip(operations).zip(rollouts);
+        let items =
+            items.map(|((name, operation), rollout)| PlanItem { rollout, applied: None, ..item(name, 0, operation) });
+        Plan::new(crate::plan::Basis { terms: world.wanted.terms(), ..basis() }, items.collect())
+    };
+    let mut world = World::new(Action::DryRun);
+    let reviewed = two(&world, [Remove; 2], [done(), done()]);
+    world.look(reviewed.clone());
+    world.now += 100;
+    world.edit(Action::Apply);
+    world.look(reviewed.clone());
+    let written = ["a", "b"].map(|name| (name.to_owned(), Written::Removed)).into();
+    world.status = world.decide_with(reviewed, &written).1.unwrap();
+    for (edit, rollouts) in [(false, [rolling(), rolling()]), (false, [done(), rolling()]), (true, [done(), rolling()])]
+    {
+        if edit {
+            world.wanted.wait_timeout = Some(std::time::Duration::from_secs(7200));
+            world.wanted.spec_hash = "another time limit".into();
+            world.wanted.generation += 1;
+        }
+        let fresh = two(&world, [NoChange; 2], rollouts);
+        world.look(fresh);
+        assert_eq!(world.phase(), Some(Phase::InProgress), "{edit}: {:?}", world.status.summary);
+        assert!(world.status.approval.is_some());
+    }
+    let fresh = two(&world, [NoChange; 2], [done(), done()]);
+    world.look(fresh);
+    assert_eq!(world.phase(), Some(Phase::Completed));
+    assert_eq!(world.status.history[0].outcome, "Completed");
+}
+
 /// S10: a result that is not the reviewed one fails, and our own write is no reason to leave the failure.
 #[test]
 fn a_result_that_is_not_the_reviewed_one_stays_a_failure() {
