@@ -1,28 +1,36 @@
 //! What the API server was asked, read from its audit log.
 //!
-//! The server writes the line of a request (in the log mode `blocking`) before it finishes the answer, and appends to
-//! the same file after a restart. Only a long answer can reach the client a moment before its line is in the file.
+//! The server appends to the same file after a restart. It writes down (in the log mode `blocking`) that a write was received before
+//! it does anything for it. The line of an answer may come a moment after the answer, and after the event of the write.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
-/// The policy file: every request once it is answered, watches once they begin. Bodies only of deletions, which say
-/// there, and not in the address, whether they are a dry run.
+/// The policy file: every request once it is answered, watches once they begin, and writes already before anything comes of
+/// them. Bodies only of deletions, which say there, and not in the address, whether they are a dry run.
 pub(crate) const POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived]
 rules:
 - level: Request
   verbs: [delete, deletecollection]
 - level: Metadata
+  verbs: [create, update, patch]
+- level: Metadata
+  omitStages: [RequestReceived]
 ";
+
+/// How long a request that was received may take until its answer is in the log. The log has the answer after whoever asked, and
+/// whoever watches, has it.
+const ANSWERED: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(5);
 
 /// The audit log of one plane.
 #[derive(Clone, Debug)]
@@ -73,7 +81,7 @@ pub struct Request {
 /// How far a request had come when the server wrote it down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Stage {
-    /// Received, not answered; the policy leaves these out.
+    /// Received, not answered; only of writes.
     RequestReceived,
     /// The answer has begun and goes on: a watch.
     ResponseStarted,
@@ -112,14 +120,27 @@ impl Audit {
         Mark(self.log.metadata().map_or(0, |data| data.len()))
     }
 
-    /// The requests since a moment, in the order of their answers, each once; a watch when it began.
+    /// The requests since a moment, in the order of their answers, each once; a watch when it began. A write of which anything can
+    /// be seen is among them: what was received and has no answer yet is waited for.
     ///
     /// # Panics
     /// If the audit log cannot be read, or is not one.
     #[must_use]
     pub fn since(&self, mark: &Mark) -> Vec<Request> {
+        let until = Instant::now() + ANSWERED;
+        loop {
+            let (requests, open) = self.parse(mark);
+            if open == 0 || Instant::now() > until {
+                return requests;
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// The answered requests since a moment, and how many have no answer yet.
+    fn parse(&self, mark: &Mark) -> (Vec<Request>, usize) {
         let text = self.read(mark.0).unwrap_or_else(|error| panic!("cannot read {}: {error}", self.log.display()));
-        let mut seen = BTreeSet::new();
+        let (mut received, mut seen) = (BTreeSet::new(), BTreeSet::new());
         let mut requests = Vec::new();
         for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
             let event: Event = serde_json::from_str(line).unwrap_or_else(|error| {
@@ -127,11 +148,13 @@ impl Audit {
             });
             // The end of a watch: its begin is in the log, if only before the mark.
             let end_of_watch = event.verb == "watch" && event.stage == Stage::ResponseComplete;
-            if !end_of_watch && seen.insert(event.audit_id.clone()) {
+            if event.stage == Stage::RequestReceived {
+                received.insert(event.audit_id);
+            } else if !end_of_watch && seen.insert(event.audit_id.clone()) {
                 requests.push(event.into());
             }
         }
-        requests
+        (requests, received.difference(&seen).count())
     }
 
     /// The lines that begin at `from` or later. A moment may fall into the middle of a line that was just being written:
@@ -242,6 +265,30 @@ impl From<Event> for Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_write_that_was_received_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let audit = Audit::new(folder.path().join("audit.log"));
+        let line = |stage: &str| {
+            serde_json::json!({
+                "auditID": "a", "verb": "patch", "stage": stage, "requestURI": "/", "requestReceivedTimestamp": "2026-01-01T00:00:00.000000Z",
+            })
+        };
+        std::fs::write(&audit.log, format!("{}\n", line("RequestReceived"))).unwrap();
+        let start = audit.mark();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                std::thread::sleep(10 * POLL);
+                std::fs::write(&audit.log, format!("{}\n{}\n", line("RequestReceived"), line("ResponseComplete")))
+                    .unwrap();
+            });
+            assert_eq!(audit.since(&Mark(0)).len(), 1);
+        });
+        assert_eq!(audit.since(&start).len(), 1, "it was answered later");
+        std::fs::write(&audit.log, format!("{}\n", line("RequestReceived"))).unwrap();
+        assert!(audit.since(&Mark(0)).is_empty(), "what never gets an answer is no request");
+    }
 
     #[test]
     fn a_moment_in_the_middle_of_a_line_comes_after_its_request() {
