@@ -161,8 +161,8 @@ impl Memory {
 
     /// Whether to look at the configuration, which is `settled` now, after `news` of what it depends on.
     ///
-    /// What somebody says in it, what is due and what an execution waits for is never delayed; nor are kinds that come and go, which is
-    /// rare, and told in several steps that follow each other closely.
+    /// What somebody says in it, what is due and what an execution waits for is never delayed, and delays nothing afterwards; nor are
+    /// kinds that come and go, which is rare, and told in several steps that follow each other closely.
     pub(super) fn call(&mut self, settled: &Settled, news: News, now: Instant) -> Call {
         let known = self.settled.as_ref().or(self.failed.as_ref());
         let Some(known) = known.filter(|known| known.says_as(settled)) else { return Call::Now };
@@ -177,11 +177,13 @@ impl Memory {
         // Its next move is told as well: a pause that each event cuts short is none.
         let pause =
             self.due.filter(|_| self.races > 1).map_or(Duration::ZERO, |due| due.saturating_duration_since(now));
-        let gap = self.pacing.wait(now).max(pause);
-        if waits && !gap.is_zero() {
-            return Call::After(gap);
+        if waits {
+            let gap = self.pacing.wait(now).max(pause);
+            if !gap.is_zero() {
+                return Call::After(gap);
+            }
+            self.pacing.begin(now);
         }
-        self.pacing.begin(now);
         Call::Now
     }
 
@@ -309,6 +311,22 @@ mod tests {
         assert_eq!(memory.call(&settled(1, None), News::Kinds, now), Call::Now, "a kind");
         memory.due = Some(now);
         assert_eq!(memory.call(&settled(1, None), News::Nothing, now), Call::Now, "what is due");
+    }
+
+    #[test]
+    fn t19_the_steps_of_an_execution_delay_nothing_after_it() {
+        let mut executing = settled(1, Some(Phase::InProgress));
+        let approval = json!({"planHash": "", "how": "Hash", "by": "", "at": "2024-01-01T00:00:00Z", "generation": 1});
+        executing.status.approval = serde_json::from_value(approval).unwrap();
+        let mut memory = Memory { settled: Some(settled(1, None)), ..Memory::default() };
+        let now = Instant::now();
+        for step in 0..1000 {
+            let step = now + Duration::from_millis(20 * step);
+            assert_eq!(memory.call(&executing, News::Objects, step), Call::Now);
+            memory.pacing.end(step);
+        }
+        let drift = now + Duration::from_secs(21);
+        assert_eq!(memory.call(&settled(1, None), News::Objects, drift), Call::Now);
     }
 
     #[test]

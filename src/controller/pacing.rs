@@ -1,20 +1,18 @@
 //! How closely looks at one configuration may follow each other when nothing but events causes them. Pure: time is an argument.
 //!
-//! The first event after a calm moment is looked at without delay, and so is each one that leaves the operator time to breathe. Looks
-//! that follow close upon each other, since something changes all the time, are spaced by gaps that grow. In the long run there is one
-//! look each [`REFILL`], whatever the rhythm of the events.
+//! An event that leaves the operator time to breathe is looked at without delay. Looks that follow close upon each other, since
+//! something changes all the time, are spaced by gaps that grow. In the long run there is one look each [`REFILL`], whatever the
+//! rhythm of the events.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A look that begins so soon after the one before could have begun follows it closely.
+/// An event that comes so soon after a look follows it closely.
 const CLOSE: Duration = Duration::from_millis(300);
 /// The gap after the second look in a row; it doubles from look to look.
 const FIRST_GAP: Duration = Duration::from_millis(250);
 const LONGEST_GAP: Duration = Duration::from_secs(30);
-/// After so long without a look that events caused, the next one is the first again.
-const CALM: Duration = Duration::from_secs(60);
 /// Looks that events may cause before they are counted one by one.
 const CREDIT: u32 = 256;
 /// How long it takes until one of them is given back.
@@ -25,31 +23,33 @@ const REFILL: Duration = Duration::from_secs(10);
 pub(super) struct Pacing {
     /// How many have followed each other closely.
     row: u32,
-    /// When the last one ended.
+    /// When the last look ended, whatever caused it.
     ended: Option<Instant>,
+    /// When the first event came that no look has followed yet.
+    asked: Option<Instant>,
     /// How many were made that have not been given back, and up to when that was reckoned.
     spent: u32,
     reckoned: Option<Instant>,
 }
 
 impl Pacing {
-    /// How long the next one has to wait.
-    pub(super) fn wait(&self, now: Instant) -> Duration {
-        let gap = self.ended.map_or(Duration::ZERO, |ended| self.gap(now).saturating_sub(now - ended));
+    /// An event has come, or waits: how long it has to wait.
+    pub(super) fn wait(&mut self, now: Instant) -> Duration {
+        let asked = *self.asked.get_or_insert(now);
+        let gap = match self.ended.filter(|ended| asked - *ended < CLOSE) {
+            Some(ended) => self.gap().saturating_sub(now - ended),
+            None => Duration::ZERO,
+        };
         let (spent, reckoned) = self.reckon(now);
         let refill = if spent < CREDIT { Duration::ZERO } else { REFILL.saturating_sub(now - reckoned) };
         gap.max(refill)
     }
 
-    /// One begins.
+    /// The look that the event waited for begins.
     pub(super) fn begin(&mut self, now: Instant) {
-        let gap = self.gap(now);
-        let calm = self.ended.map_or(CALM, |ended| now - ended);
-        self.row = match calm {
-            calm if calm >= CALM => 0,
-            calm if calm < gap + CLOSE.max(gap / 4) => self.row.saturating_add(1),
-            _ => self.row.saturating_sub(1),
-        };
+        let asked = self.asked.unwrap_or(now);
+        let close = self.ended.is_some_and(|ended| asked - ended < CLOSE);
+        self.row = if close { self.row.saturating_add(1) } else { 0 };
         let (spent, reckoned) = self.reckon(now);
         (self.spent, self.reckoned) = (CREDIT.min(spent + 1), Some(reckoned));
     }
@@ -57,13 +57,13 @@ impl Pacing {
     /// A look has ended, whatever caused it.
     pub(super) fn end(&mut self, now: Instant) {
         self.ended = Some(now);
+        self.asked = None;
     }
 
-    /// The gap that belongs between the last look and the next.
-    fn gap(&self, now: Instant) -> Duration {
+    /// The gap that belongs between the last look and one that follows it closely.
+    fn gap(&self) -> Duration {
         match self.row {
             0 => Duration::ZERO,
-            _ if self.ended.is_some_and(|ended| now - ended >= CALM) => Duration::ZERO,
             row => LONGEST_GAP.min(FIRST_GAP.saturating_mul(2_u32.saturating_pow(row - 1))),
         }
     }
@@ -119,14 +119,21 @@ mod tests {
     }
 
     #[test]
-    fn t19_the_first_look_after_a_calm_time_is_at_once() {
+    fn t19_what_comes_after_a_calm_moment_is_looked_at_at_once() {
         let (mut pacing, start) = (Pacing::default(), Instant::now());
         looks(&mut pacing, start, 20 * MILLISECOND, Duration::from_secs(120));
         let ended = pacing.ended.unwrap();
+        // An event in the middle of the changes waits, and is no calm for having waited.
+        pacing.asked = None;
         assert!(pacing.wait(ended) > Duration::from_secs(29), "{pacing:?}");
-        assert_eq!(pacing.wait(ended + CALM), Duration::ZERO);
-        pacing.begin(ended + CALM);
-        assert_eq!((pacing.row, pacing.wait(ended + CALM)), (0, Duration::ZERO));
+        assert!(pacing.wait(ended + CLOSE) > Duration::from_secs(29), "{pacing:?}");
+        // The changes have ended with the look; somebody edits half a second later.
+        pacing.asked = None;
+        let edit = ended + 500 * MILLISECOND;
+        assert_eq!(pacing.wait(edit), Duration::ZERO);
+        pacing.begin(edit);
+        pacing.end(edit);
+        assert_eq!(pacing.wait(edit), Duration::ZERO, "the changes begin anew: {pacing:?}");
     }
 
     /// Somebody who edits, looks at what came of it and edits again is never kept waiting.
