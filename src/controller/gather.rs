@@ -364,7 +364,7 @@ impl Look<'_> {
         let Ok(live) = self.engine.get(&kind, target.namespace.as_deref(), &target.name).await else {
             return Ok(None);
         };
-        if known.item.resource_version == live.as_ref().and_then(version) {
+        if known.item.resource_version == live.as_deref().and_then(version) {
             return Ok(Some(known.item.clone()));
         }
         // Somebody has edited what is none of our business: nothing to ask the server for. Not where it decides what sets machines in motion.

@@ -1,6 +1,7 @@
 //! Drafts: the profile's own step, and the reading that it asks for.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use profile_sdk::{
@@ -164,7 +165,7 @@ impl Engine<'_> {
             None => Ok(None),
         };
         let object = object.map_err(|source| EngineError::Object { object: named(&read), source })?;
-        Ok((read, object))
+        Ok((read, object.map(Arc::unwrap_or_clone)))
     }
 }
 

@@ -66,8 +66,8 @@ impl Engine<'_> {
     fn foreseen<'a>(&self, draft: &Draft, preview: &'a Preview) -> Option<Planned<'a>> {
         let takes_back = matches!(draft.body, Body::Remove(_));
         let (live, result) = match preview {
-            Preview::Known { live, result, .. } => (live.as_ref(), Some(result)),
-            Preview::Removal { live, result, .. } => (live.as_ref(), result.as_ref()),
+            Preview::Known { live, result, .. } => (live.as_deref(), Some(result)),
+            Preview::Removal { live, result, .. } => (live.as_deref(), result.as_ref()),
             Preview::Approximate { .. }
             | Preview::SetAside { .. }
             | Preview::Deferred { .. }

@@ -1,6 +1,7 @@
 //! One item: what the server says of a draft, and what that sets in motion.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use profile_sdk::{Access, Body, Declared, Document, Draft, Rival, is_powerful};
 use serde_json::{Value, json};
@@ -93,9 +94,10 @@ impl Engine<'_> {
     pub(super) fn item(&self, task: Task<'_>, draft: &Draft, (preview, mut effect): (Preview, Effect)) -> PlanItem {
         effect.notes.extend(rivals(task, &preview).map(|rival| format!("{}.", capitalised(rival.remedy))));
         let remembered = remembered(task, draft);
-        let followed = self.followed(draft, &preview);
         let document = document::of(task.kinds, &target(draft));
-        PlanItem { followed, ..compose(draft, document, &manager(task.profile), preview, effect, remembered) }
+        let followed = self.followed(draft, &preview);
+        let item = compose(draft, document, &manager(task.profile), preview, effect, remembered);
+        PlanItem { followed: followed.and_then(|object| self.rollouts.follow(&object)), ..item }
     }
 
     async fn previewed(
@@ -201,7 +203,7 @@ impl Engine<'_> {
                 }
                 Some(_) | None => {}
             }
-            let overrides = match overrides(task, subject, live.as_ref()) {
+            let overrides = match overrides(task, subject, live.as_deref()) {
                 Ok(overrides) => overrides,
                 Err(problem) => return blocked(problem),
             };
@@ -214,8 +216,8 @@ impl Engine<'_> {
             }
             let merged = match subject.document.filter(|found| !overrides.leave(found.field)) {
                 Some(document) => {
-                    let ours = live.as_ref().is_some_and(|live| has_document(subject, document, live));
-                    match into_document(document, desired, live.as_ref(), ours) {
+                    let ours = live.as_deref().is_some_and(|live| has_document(subject, document, live));
+                    match into_document(document, desired, live.as_deref(), ours) {
                         Ok(merged) => Some(merged),
                         Err(problem) => return blocked(problem),
                     }
@@ -224,7 +226,7 @@ impl Engine<'_> {
             };
             let desired = merged.as_ref().unwrap_or(desired);
             let powerful = is_powerful(target.group(), &target.kind);
-            let adjusted = match overrides.adjust(desired, live.as_ref(), &subject.manager, powerful) {
+            let adjusted = match overrides.adjust(desired, live.as_deref(), &subject.manager, powerful) {
                 Ok(adjusted) => adjusted,
                 Err(problem) => return blocked(format!("{target}: {problem}.")),
             };
@@ -233,14 +235,14 @@ impl Engine<'_> {
             }
             let nothing = Value::Null;
             let desired =
-                keep_spelling(&adjusted.desired, live.as_ref().unwrap_or(&nothing), &subject.draft.quantities);
+                keep_spelling(&adjusted.desired, live.as_deref().unwrap_or(&nothing), &subject.draft.quantities);
             let adjusted = Adjusted { desired: desired.clone(), ..adjusted };
             let rival = !task.exact && subject.remembered.is_some_and(|item| item.applied.is_some());
             let rival =
-                rival && live.as_ref().is_some_and(|live| fields::is_contested(live, &desired, &subject.manager));
+                rival && live.as_deref().is_some_and(|live| fields::is_contested(live, &desired, &subject.manager));
             let attempt = match rival {
-                true => self.cluster.preview_by_force(&subject.kind, &desired, live.as_ref(), &subject.manager).await,
-                false => self.cluster.preview(&subject.kind, &desired, live.as_ref(), &subject.manager).await,
+                true => self.cluster.preview_by_force(&subject.kind, &desired, live.as_deref(), &subject.manager).await,
+                false => self.cluster.preview(&subject.kind, &desired, live.as_deref(), &subject.manager).await,
             };
             let Previewed { result, conflicts } = match attempt {
                 Ok(previewed) => previewed,
@@ -258,7 +260,7 @@ impl Engine<'_> {
             if let Some(remedy) = remedy::other_configuration(&conflicts, &subject.manager, &result) {
                 return blocked(remedy);
             }
-            if let Some(remedy) = contested(task, subject, &desired, live.as_ref(), &result) {
+            if let Some(remedy) = contested(task, subject, &desired, live.as_deref(), &result) {
                 return blocked(remedy);
             }
             return Ok(Preview::Known { adjusted, live, result, conflicts });
@@ -302,7 +304,7 @@ impl Engine<'_> {
             let ours_once =
                 subject.remembered.is_some_and(|item| item.applied.is_some() || taken_back(item) || begun(item));
             if ours_once {
-                let result = Some(live.clone());
+                let result = Some(Value::clone(&live));
                 return Ok(Preview::Removal { live: Some(live), result, leaves: None, stays_for: others });
             }
             let owners = if others.is_empty() { "somebody else".to_owned() } else { others.join(", ") };
@@ -338,7 +340,7 @@ impl Engine<'_> {
     }
 
     /// The object as it is. That it can't be read blocks its item and no other.
-    async fn live(&self, subject: &Subject<'_>) -> Result<Option<Value>, Obstacle> {
+    async fn live(&self, subject: &Subject<'_>) -> Result<Option<Arc<Value>>, Obstacle> {
         match self.get(&subject.kind, subject.namespace(), &subject.target.name).await {
             Ok(live) => Ok(live),
             Err(source @ ClusterError::Transient { .. }) => match self.cluster.silence_of(&subject.kind).await {
@@ -349,16 +351,20 @@ impl Engine<'_> {
         }
     }
 
-    /// What is kept of an object whose rollout is followed.
-    fn followed(&self, draft: &Draft, preview: &Preview) -> Option<Value> {
-        let object = match (preview, &draft.body) {
-            (Preview::Known { live, result, .. }, _) => live.as_ref().unwrap_or(result),
-            (Preview::Removal { live: Some(live), .. }, _) => live,
+    /// The object whose rollout is followed, if its kind is one of those.
+    fn followed(&self, draft: &Draft, preview: &Preview) -> Option<Arc<Value>> {
+        if !self.rollouts.foresee(&target(draft)) {
+            return None;
+        }
+        match (preview, &draft.body) {
+            (Preview::Known { live: Some(live), .. } | Preview::Removal { live: Some(live), .. }, _) => {
+                Some(Arc::clone(live))
+            }
+            (Preview::Known { live: None, result, .. }, _) => Some(Arc::new(result.clone())),
             // What is refused because of the pools may be allowed when they change.
-            (_, Body::Ensure(desired)) => desired,
-            (_, Body::Remove(_) | Body::Blocked { .. }) => return None,
-        };
-        self.rollouts.follow(object)
+            (_, Body::Ensure(desired)) => Some(Arc::new(desired.clone())),
+            (_, Body::Remove(_) | Body::Blocked { .. }) => None,
+        }
     }
 
     /// Whether the server's words may quote what must not be shown: the draft hides something, the object as it is does, or others
@@ -370,7 +376,7 @@ impl Engine<'_> {
             Body::Remove(_) | Body::Blocked { .. } => None,
         };
         let keeps = subject.document.is_some() || !subject.draft.sensitive.is_empty();
-        keeps || desired.into_iter().chain(&live).any(redact::hides_something)
+        keeps || desired.into_iter().chain(live.as_deref()).any(redact::hides_something)
     }
 
     /// What an answer of the server means for the item.
@@ -431,9 +437,9 @@ fn has_document(subject: &Subject<'_>, document: &Document, live: &Value) -> boo
 fn rivals<'a>(task: Task<'a>, preview: &Preview) -> impl Iterator<Item = &'a Rival> {
     let live = match preview {
         Preview::Known { live: Some(live), result, .. } => {
-            (diff::without_noise(live) != diff::without_noise(result)).then(|| live.clone())
+            (diff::without_noise(live) != diff::without_noise(result)).then_some(live)
         }
-        Preview::Removal { live, .. } => live.clone(),
+        Preview::Removal { live, .. } => live.as_ref(),
         Preview::Known { live: None, .. }
         | Preview::Approximate { .. }
         | Preview::SetAside { .. }
@@ -442,7 +448,7 @@ fn rivals<'a>(task: Task<'a>, preview: &Preview) -> impl Iterator<Item = &'a Riv
     };
     task.rivals.iter().filter(move |rival| {
         let (label, value) = rival.label;
-        live.as_ref().is_some_and(|live| {
+        live.is_some_and(|live| {
             live["metadata"]["labels"][label] == value || fields::sharers(live, "").contains(&rival.manager)
         })
     })
@@ -454,7 +460,7 @@ fn overrides(task: Task<'_>, subject: &Subject<'_>, live: Option<&Value>) -> Res
     Overrides::of(live, &task.choices.of(target)).map_err(|problem| format!("{target}: {problem}."))
 }
 
-fn set_aside(task: Task<'_>, draft: &Draft, why: String, live: Option<Value>) -> Preview {
+fn set_aside(task: Task<'_>, draft: &Draft, why: String, live: Option<Arc<Value>>) -> Preview {
     let needed_by = dependants(draft, task.drafts).into_iter().map(str::to_owned).collect();
     Preview::SetAside { live, why, needed_by }
 }

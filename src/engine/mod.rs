@@ -13,7 +13,7 @@ mod remedy;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use profile_sdk::{Declared, Draft, Rival};
@@ -148,7 +148,7 @@ pub struct Engine<'a> {
     cluster: &'a Cluster,
     rollouts: &'a dyn Rollouts,
     seen: &'a Seen<'a>,
-    read: Mutex<BTreeMap<Subject, Option<Value>>>,
+    read: Mutex<BTreeMap<Subject, Option<Arc<Value>>>>,
 }
 
 impl<'a> Engine<'a> {
@@ -200,19 +200,24 @@ impl<'a> Engine<'a> {
     /// # Errors
     ///
     /// As [`Cluster::get`].
-    pub async fn get(&self, kind: &Served, namespace: Option<&str>, name: &str) -> Result<Option<Value>, ClusterError> {
+    pub async fn get(
+        &self,
+        kind: &Served,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Arc<Value>>, ClusterError> {
         let subject = kind.subject(namespace, name);
         if let Some(read) = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(&subject) {
             return Ok(read.clone());
         }
-        let object = self.cluster.get(kind, namespace, name).await?;
-        (self.seen)(subject.clone(), object.as_ref().and_then(version));
+        let object = self.cluster.get(kind, namespace, name).await?.map(Arc::new);
+        (self.seen)(subject.clone(), object.as_deref().and_then(version));
         self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(subject, object.clone());
         Ok(object)
     }
 
     /// The object, if this plan has read it and it exists.
-    fn found(&self, subject: &Subject) -> Option<Value> {
+    fn found(&self, subject: &Subject) -> Option<Arc<Value>> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner).get(subject).cloned().flatten()
     }
 

@@ -1,10 +1,12 @@
 //! From what the server said of a draft to the item that a person reviews.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use profile_sdk::{Body, Document, Draft, Impact};
 use serde_json::{Value, json};
 
+use super::contents::Texts;
 use super::fields::{self, FieldPath, Lookup, Paths};
 use super::health::{self, Rollout};
 use super::item::{Effect, PlanItem, Preview};
@@ -12,7 +14,7 @@ use super::moved::{self, Lens, applied_view};
 use super::overrides::{self, Adjusted};
 use super::quantity::canonical;
 use super::redact::{self, Redactor};
-use super::{beside, contents, diff, digest, document, message, ownership, pointer};
+use super::{beside, diff, digest, document, message, ownership, pointer};
 use crate::api::{Item, Operation, Severity, TargetRef};
 use crate::limits::is_plain;
 
@@ -29,18 +31,18 @@ pub fn compose(
 ) -> PlanItem {
     match preview {
         Preview::Known { adjusted, live, result, conflicts } => {
-            let states = States { live: live.as_ref(), result: Some(&result), document };
+            let states = States { live: live.as_deref(), result: Some(&result), document };
             let item = applied(draft, manager, &adjusted, &states, &conflicts, effect, remembered);
-            overridden(item, adjusted, live.as_ref())
+            overridden(item, adjusted, live.as_deref())
         }
         Preview::Approximate { adjusted, live, result } => {
-            let states = States { live: live.as_ref(), result: Some(&result), document };
+            let states = States { live: live.as_deref(), result: Some(&result), document };
             let item = approximate(draft, &adjusted.desired, &states, effect);
-            overridden(item, adjusted, live.as_ref())
+            overridden(item, adjusted, live.as_deref())
         }
-        Preview::SetAside { live, why, needed_by } => set_aside(draft, live.as_ref(), &why, &needed_by),
+        Preview::SetAside { live, why, needed_by } => set_aside(draft, live.as_deref(), &why, &needed_by),
         Preview::Removal { live, result, leaves, stays_for } => {
-            let states = States { live: live.as_ref(), result: result.as_ref(), document };
+            let states = States { live: live.as_deref(), result: result.as_ref(), document };
             let item = removal(draft, manager, &states, stays_for, effect);
             match leaves.filter(|_| item.operation == Operation::Remove) {
                 None => item,
@@ -125,17 +127,19 @@ impl Change {
 
     /// The diff as a person reads it.
     fn text(&self, target: &TargetRef) -> String {
-        let show = |object: &Option<Value>| object.as_ref().map(|object| self.redactor.show_with_document(object));
-        let show = |object: &Option<Value>| show(object).unwrap_or_default();
-        let [before, after] = contents::readable([show(&self.before), show(&self.after)]).map(diff::legible);
-        let [before, after] = match self.document {
-            Some(document) => document::by_lines(document, [before, after]),
-            None => [before, after],
+        let shown = [&self.before, &self.after]
+            .map(|object| object.as_ref().map(|object| self.redactor.show_with_document(object)));
+        let texts = Texts::of(shown.iter().flatten().map(AsRef::as_ref));
+        let readable = |shown: Cow<'_, Value>| diff::legible(texts.readable(shown.into_owned()));
+        let name = target.to_string();
+        let Some(document) = self.document else {
+            // One after the other: each may be large.
+            let [before, after] = shown.map(|shown| shown.map(|shown| diff::yaml(&readable(shown))));
+            return diff::of_texts(&name, before.as_deref(), after.as_deref());
         };
-        let shown = |object: &Option<Value>, shown: Value| object.as_ref().map(|_| shown);
-        let (before, after) = (shown(&self.before, before), shown(&self.after, after));
-        let diff = if self.document.is_some() { diff::changed_lines } else { diff::unified };
-        diff(&target.to_string(), before.as_ref(), after.as_ref())
+        let exists = shown.each_ref().map(Option::is_some);
+        let [before, after] = document::by_lines(document, shown.map(|shown| shown.map(readable).unwrap_or_default()));
+        diff::changed_lines(&name, exists[0].then_some(&before), exists[1].then_some(&after))
     }
 
     /// `item`, which was made of it, saying what is not shown of it.
@@ -169,7 +173,7 @@ const SHOWN_LIMIT: usize = 8 * 1024;
 fn shown(draft: &Draft, document: Option<&'static Document>, desired: &Value) -> Value {
     let shown = Redactor::new(&draft.sensitive, &[desired]).closing(document).show(desired);
     let text = shown.to_string();
-    if text.len() <= SHOWN_LIMIT && is_plain(&text) { shown } else { Value::Null }
+    if text.len() <= SHOWN_LIMIT && is_plain(&text) { shown.into_owned() } else { Value::Null }
 }
 
 fn applied(

@@ -21,18 +21,6 @@ const UNFOLDED_IN_ALL: u64 = 2 * UNFOLDED_LIMIT;
 const SOURCE: &str = "source";
 const COMPRESSION: &str = "compression";
 
-/// `objects`, two states of one, with decoded contents and octal modes, as they are shown. It is not what is sent.
-///
-/// Contents that are the same in another encoding stay encoded: the change must be seen.
-#[must_use]
-pub fn readable<const N: usize>(mut objects: [Value; N]) -> [Value; N] {
-    let mut files = Files::new();
-    objects.iter().for_each(|object| collect(object, &mut files));
-    let texts = Texts::of(files);
-    objects.iter_mut().for_each(|object| decode(object, &texts));
-    objects
-}
-
 /// Embedded files that are written alike, with how many there are of them.
 type Files<'a> = BTreeMap<Encoding, (&'a Map<String, Value>, usize)>;
 
@@ -52,9 +40,9 @@ fn collect<'a>(value: &'a Value, files: &mut Files<'a>) {
     }
 }
 
-/// The contents of embedded files.
+/// The contents of the files in all states of an object that are shown together.
 #[derive(Default)]
-struct Texts {
+pub(super) struct Texts {
     /// As they are shown, by how they are written.
     shown: BTreeMap<Encoding, String>,
     /// In how many ways each of them is written.
@@ -62,7 +50,9 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(files: Files<'_>) -> Self {
+    pub(super) fn of<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
+        let mut files = Files::new();
+        objects.into_iter().for_each(|object| collect(object, &mut files));
         let mut texts = Self::default();
         let mut left = UNFOLDED_IN_ALL;
         for (encoding, (file, count)) in files {
@@ -74,6 +64,14 @@ impl Texts {
             }
         }
         texts
+    }
+
+    /// `object`, one of those states, with decoded contents and octal modes, as it is shown. It is not what is sent.
+    ///
+    /// Contents that are the same in another encoding stay encoded: the change must be seen.
+    pub(super) fn readable(&self, mut object: Value) -> Value {
+        decode(&mut object, self);
+        object
     }
 
     /// The contents that `map` holds, if it holds any and they are not there in another encoding.
@@ -152,7 +150,7 @@ fn text(bytes: &[u8]) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::Write;
 
     use base64::Engine;
@@ -160,6 +158,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    pub(in super::super) fn readable<const N: usize>(objects: [Value; N]) -> [Value; N] {
+        let texts = Texts::of(&objects);
+        objects.map(|object| texts.readable(object))
+    }
 
     fn file(source: &str, compression: Option<&str>) -> Value {
         json!({"path": "/etc/swap.sh", "mode": 493, "contents": {"source": source, "compression": compression}})

@@ -104,18 +104,27 @@ pub(super) fn changed_lines(name: &str, from: Option<&Value>, to: Option<&Value>
     with_context(0, name, from, to)
 }
 
+/// The same as [`unified`] between two objects as [`yaml`].
+#[must_use]
+pub(super) fn of_texts(name: &str, from: Option<&str>, to: Option<&str>) -> String {
+    between(CONTEXT, name, from, to)
+}
+
 fn with_context(context: usize, name: &str, from: Option<&Value>, to: Option<&Value>) -> String {
-    let text = |object: Option<&Value>| object.map(yaml).unwrap_or_default();
-    let (before, after) = (text(from), text(to));
-    if before == after {
+    let (before, after) = (from.map(yaml), to.map(yaml));
+    between(context, name, before.as_deref(), after.as_deref())
+}
+
+fn between(context: usize, name: &str, from: Option<&str>, to: Option<&str>) -> String {
+    if from.unwrap_or_default() == to.unwrap_or_default() {
         return String::new();
     }
-    let label = |object: Option<&Value>, side: &str| match object {
+    let label = |text: Option<&str>, side: &str| match text {
         Some(_) => format!("{side}/{name}"),
         None => "/dev/null".to_owned(),
     };
     let names = [label(from, "live"), label(to, "planned")];
-    lines::unified(names.each_ref().map(String::as_str), [&before, &after], context)
+    lines::unified(names.each_ref().map(String::as_str), [from.unwrap_or_default(), to.unwrap_or_default()], context)
 }
 
 /// An object as YAML with sorted keys. A value that has no YAML form is shown as JSON, which is YAML too.

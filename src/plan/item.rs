@@ -1,6 +1,7 @@
 //! The data of one item of a plan: what the server said of a draft, and what that means.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ pub enum Preview {
         /// What was sent: the draft as administrators want it, with the spelling of quantities that is there already.
         adjusted: Adjusted,
         /// The object as it is, if it exists.
-        live: Option<Value>,
+        live: Option<Arc<Value>>,
         /// The object as it would be.
         result: Value,
         /// Fields that others own with another value, each with the manager.
@@ -30,14 +31,14 @@ pub enum Preview {
         /// The draft as administrators want it.
         adjusted: Adjusted,
         /// The object as it was recorded, if it was.
-        live: Option<Value>,
+        live: Option<Arc<Value>>,
         /// The object as it would be without defaults and admission.
         result: Value,
     },
     /// The object goes, or loses our part.
     Removal {
         /// The object as it is; `None` if it is gone already.
-        live: Option<Value>,
+        live: Option<Arc<Value>>,
         /// The object without our part, where others have one too; `None` if it goes.
         result: Option<Value>,
         /// What is applied for that, where it is more than nothing: what is left of a document that others keep too.
@@ -48,7 +49,7 @@ pub enum Preview {
     /// An administrator has set it aside.
     SetAside {
         /// The object, if it was read and exists.
-        live: Option<Value>,
+        live: Option<Arc<Value>>,
         /// By what.
         why: String,
         /// The items that have no effect without it.
@@ -79,7 +80,7 @@ impl Preview {
 
     /// A removal of what is gone, or soon will be.
     #[must_use]
-    pub fn gone(live: Option<Value>) -> Self {
+    pub fn gone(live: Option<Arc<Value>>) -> Self {
         Self::Removal { live, result: None, leaves: None, stays_for: Vec::new() }
     }
 }

@@ -4,6 +4,8 @@
 //! Such a plan is approximate. Nothing here predicts defaults, admission or ownership: what only the server knows is left
 //! out, and said to be (as others learned: <https://github.com/argoproj/argo-cd/issues/11574>). Its digest approves nothing.
 
+use std::sync::Arc;
+
 use profile_sdk::{Body, Declared, Document, Draft, is_powerful};
 use serde_json::Value;
 
@@ -33,7 +35,7 @@ pub fn plan(
     let items = drafts.iter().map(|draft| {
         let set_aside = |why: String, live: Option<&Value>| {
             let needed_by = dependants(draft, drafts).into_iter().map(str::to_owned).collect();
-            Preview::SetAside { live: live.cloned(), why, needed_by }
+            Preview::SetAside { live: live.cloned().map(Arc::new), why, needed_by }
         };
         let shared = document::of(kinds, &target(draft));
         let aside = choices.set_aside(draft).transpose();
@@ -67,9 +69,9 @@ pub fn plan(
 fn effect(draft: &Draft, preview: &Preview, foresight: Foresight<'_>) -> Result<Effect, String> {
     match preview {
         Preview::Approximate { live, result, .. }
-            if live.as_ref().map(diff::without_noise) != Some(diff::without_noise(result)) =>
+            if live.as_deref().map(diff::without_noise) != Some(diff::without_noise(result)) =>
         {
-            foresight(&target(draft), live.as_ref(), result)
+            foresight(&target(draft), live.as_deref(), result)
         }
         _ => Ok(Effect::default()),
     }
@@ -101,7 +103,7 @@ fn approximate(overrides: &Overrides, desired: &Value, live: Option<&Value>) -> 
         Err(problem) => Preview::refused(problem),
         Ok(adjusted) => {
             let result = live.map_or_else(|| adjusted.desired.clone(), |live| merged(live, &adjusted.desired));
-            Preview::Approximate { adjusted, live: live.cloned(), result }
+            Preview::Approximate { adjusted, live: live.cloned().map(Arc::new), result }
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn conflicts(
     let nothing = Value::Null;
     let live = live.unwrap_or(&nothing);
     let shown = [redactor.show(live), redactor.show(result)];
-    let [shown_live, shown_result] = shown.each_ref().map(Lookup::of);
+    let [shown_live, shown_result] = shown.each_ref().map(|shown| Lookup::of(shown));
     let places = Lookup::of(live);
     let mut controllers: BTreeMap<&str, bool> = BTreeMap::new();
     let mut list: Vec<_> = named
@@ -60,7 +60,7 @@ pub(super) fn conflicts(
 pub(super) fn lost(live: &Value, result: &Value, manager: &str, redactor: &Redactor) -> Vec<String> {
     let alone = fields::owned_alone_by(live, manager);
     let shown = [redactor.show(live), redactor.show(result)];
-    let [shown_live, shown_result] = shown.each_ref().map(Lookup::of);
+    let [shown_live, shown_result] = shown.each_ref().map(|shown| Lookup::of(shown));
     let places = Lookup::of(live);
     let owned = fields::applied_by(result, manager);
     let replaced = owned.iter().filter(|path| alone.binary_search(path).is_err());

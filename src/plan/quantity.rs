@@ -3,6 +3,8 @@
 //! Kubernetes spells those of its own kinds alike; in custom resources they are texts, and another spelling looks like a
 //! change. Where quantities are, only the profile knows: a scheduling profile may be called `1000m`.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::pointer;
@@ -65,18 +67,19 @@ fn scale(suffix: &str) -> Option<(i32, u32)> {
     exponent.parse().ok().filter(|_| plain).map(|tens| (tens, 0))
 }
 
-/// `object` with one spelling for each amount at `paths` ([`pointer::expand`]): for comparing and digesting.
+/// `object` with one spelling for each amount at `paths` ([`pointer::expand`]): for comparing and digesting. It is copied only where
+/// it has amounts: objects may be large.
 #[must_use]
-pub fn canonical(object: &Value, paths: &[String]) -> Value {
-    let mut object = object.clone();
-    for pointer in paths.iter().flat_map(|path| pointer::expand(&object, path)).collect::<Vec<_>>() {
-        if let Some(value) = object.pointer_mut(&pointer)
-            && let Some(amount) = amount(value)
+pub fn canonical<'a>(object: &'a Value, paths: &[String]) -> Cow<'a, Value> {
+    let mut canonical = Cow::Borrowed(object);
+    for pointer in paths.iter().flat_map(|path| pointer::expand(object, path)) {
+        if let Some(amount) = object.pointer(&pointer).and_then(amount)
+            && let Some(value) = canonical.to_mut().pointer_mut(&pointer)
         {
             *value = Value::from(format!("{amount}n"));
         }
     }
-    object
+    canonical
 }
 
 /// `desired` with the spelling of `live` wherever both are the same amount at `paths`: what means the same is no change,

@@ -5,6 +5,7 @@
 //! Each is replaced by a placeholder that is another one where the value is another one, so that a change stays visible as
 //! a change. Placeholders are numbers and no digests: from a digest a weak password could be guessed.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use profile_sdk::Document;
@@ -71,22 +72,24 @@ impl Redactor {
         !self.sensitive.is_empty()
     }
 
-    /// `object` as it may be shown.
+    /// `object` as it may be shown. It is copied only where something is hidden: objects may be large.
     #[must_use]
-    pub fn show(&self, object: &Value) -> Value {
+    pub fn show<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
         let mut shown = self.show_with_document(object);
-        let document = self.document.and_then(|document| shown.pointer_mut(document.field));
-        if let Some(text) = document.filter(|text| !text.is_null()) {
+        let field = self.document.map(|document| document.field);
+        if let Some(field) = field.filter(|field| shown.pointer(field).is_some_and(|text| !text.is_null()))
+            && let Some(text) = shown.to_mut().pointer_mut(field)
+        {
             *text = Value::from(DOCUMENT);
         }
         shown
     }
 
     /// The same with its document, of which only changed lines may be shown.
-    pub(super) fn show_with_document(&self, object: &Value) -> Value {
-        let mut shown = object.clone();
+    pub(super) fn show_with_document<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
+        let mut shown = Cow::Borrowed(object);
         for pointer in self.secret_pointers(object) {
-            if let Some(value) = shown.pointer_mut(&pointer) {
+            if let Some(value) = shown.to_mut().pointer_mut(&pointer) {
                 *value = Value::from(match self.hidden.get(&value.to_string()) {
                     Some(number) => format!("{HIDDEN}{number})"),
                     None => "(hidden)".to_owned(),

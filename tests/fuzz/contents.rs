@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
 
 use std::io::Write as _;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -129,7 +130,7 @@ fn every_change_is_shown_and_no_secret_is() {
         draft.sensitive = vec!["/hidden/*".to_owned()];
         let preview = Preview::Known {
             adjusted: Adjusted::from(result.clone()),
-            live: Some(live.clone()),
+            live: Some(Arc::new(live.clone())),
             result: result.clone(),
             conflicts: Vec::new(),
         };
@@ -142,7 +143,8 @@ fn every_change_is_shown_and_no_secret_is() {
         let told = format!("{} {} {:?} {:?} {}", item.diff, item.shown, item.lost, item.replaced, item.message);
         prop_assert!(!told.contains(SECRET), "{told}");
         let _ = unmoved(&draft, None, &item, &live);
-        let removal = Preview::Removal { live: Some(live), result: None, leaves: None, stays_for: Vec::new() };
+        let removal =
+            Preview::Removal { live: Some(Arc::new(live)), result: None, leaves: None, stays_for: Vec::new() };
         let removal = compose(&draft, None, "us", removal, Effect::default(), None);
         prop_assert!(!removal.diff.contains(SECRET) && removal.diff.len() <= allowed);
         Ok(())

@@ -1,6 +1,7 @@
 //! Statuses as other versions, or other hands, have left them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use profile_sdk::{Body, Draft, ObjectRef};
@@ -95,7 +96,7 @@ fn an_item(name: &str, wave: u32, changes: bool, machines: u32, fails: bool) -> 
     let draft = Draft { wave, ..Draft::new(name, Body::Ensure(wanted.clone()), "the settings") };
     let preview = Preview::Known {
         adjusted: Adjusted::from(wanted.clone()),
-        live: Some(live),
+        live: Some(Arc::new(live)),
         result: wanted,
         conflicts: Vec::new(),
     };

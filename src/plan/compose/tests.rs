@@ -1,5 +1,7 @@
 //! Items from previews: operation, ownership, conflicts, what is reviewed.
 
+use std::sync::Arc;
+
 use profile_sdk::ObjectRef;
 use serde_json::{Map, Value, json};
 
@@ -62,7 +64,7 @@ impl World {
         let conflict = |(field, manager): &(String, String)| (fields::from_cause(field, &objects), manager.clone());
         let preview = Preview::Known {
             adjusted: desired.clone().into(),
-            live: self.live.clone(),
+            live: self.live.clone().map(Arc::new),
             result: self.result.clone(),
             conflicts: self.conflicts.iter().map(conflict).collect(),
         };
@@ -398,7 +400,14 @@ fn removal(live: Option<Value>, result: Option<Value>, stays_for: &[&str]) -> Pl
         ObjectRef { api_version: "example.dev/v1".into(), kind: "Widget".into(), namespace: None, name: "w".into() };
     let draft = Draft::new("item", Body::Remove(target), "is not wanted any more");
     let stays_for = stays_for.iter().map(|name| (*name).to_owned()).collect();
-    compose(&draft, None, US, Preview::Removal { live, result, leaves: None, stays_for }, Effect::default(), None)
+    compose(
+        &draft,
+        None,
+        US,
+        Preview::Removal { live: live.map(Arc::new), result, leaves: None, stays_for },
+        Effect::default(),
+        None,
+    )
 }
 
 #[test]

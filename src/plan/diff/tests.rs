@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::plan::contents::readable;
+use crate::plan::contents::tests::readable;
 
 #[test]
 fn s14_server_noise_is_no_change() {
@@ -236,7 +236,7 @@ proptest! {
         let lookups = [&object, &other].map(crate::plan::fields::Lookup::of);
         let path = |field| crate::plan::fields::from_cause(field, &lookups);
         let conflicts = vec![(path(".a["), String::new()), (path(".spec.x[name=\"y\"].z"), "m".to_owned())];
-        let preview = crate::plan::item::Preview::Known { adjusted: object.clone().into(), live: Some(other.clone()), result: object, conflicts };
+        let preview = crate::plan::item::Preview::Known { adjusted: object.clone().into(), live: Some(std::sync::Arc::new(other.clone())), result: object, conflicts };
         let item = crate::plan::compose::compose(&draft, None, "us", preview, crate::plan::item::Effect::default(), None);
         prop_assert_eq!(item.hash.len(), 64);
     }

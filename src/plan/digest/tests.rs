@@ -104,7 +104,12 @@ fn item(vector: &Value) -> PlanItem {
     let pools = vector["pools"].as_array().into_iter().flatten().map(|pool| (text(pool), three.clone())).collect();
     let preview = match vector.get("after") {
         Some(after) => Preview::Deferred { desired, after: text(after) },
-        None => Preview::Known { adjusted: desired.into(), live, result: vector["result"].clone(), conflicts },
+        None => Preview::Known {
+            adjusted: desired.into(),
+            live: live.map(std::sync::Arc::new),
+            result: vector["result"].clone(),
+            conflicts,
+        },
     };
     compose(&draft, None, "virt-advisor-operator/p", preview, Effect { pools, notes: Vec::new() }, None)
 }

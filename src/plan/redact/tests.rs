@@ -1,5 +1,7 @@
 //! What is hidden, and what is not: of objects, and in everything that an item shows.
 
+use std::sync::Arc;
+
 use profile_sdk::{Body, Draft};
 use serde_json::json;
 
@@ -90,7 +92,7 @@ fn t11_nothing_is_hidden_because_of_its_name() {
     for (api_version, kind) in [("v1", "ConfigMap"), ("example.dev/v1", "Secret"), ("v1", "Pod")] {
         let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"annotations": annotations},
             "data": {"password": "p", "passwordHash": "h", "keyFile": {"source": "data:,k"}}, "files": [file(0o600)]});
-        assert_eq!(Redactor::new(&[], &[&object]).show(&object), object);
+        assert_eq!(Redactor::new(&[], &[&object]).show(&object).as_ref(), &object);
         assert!(!hides_something(&object));
     }
     let mut machines = machine_config(json!({"passwd": {"users": [{"name": "core", "passwordHash": "canary"}]}}));
@@ -121,8 +123,8 @@ fn t10_of_a_document_nothing_is_shown() {
     let redactor = Redactor::new(&[], &[&object]).closing(Some(&DOCUMENTED));
     let shown = redactor.show(&object);
     assert_eq!(shown["data"], json!({"config.yaml": DOCUMENT, "more": "text"}));
-    assert!(is_hidden(&shown) && redactor.show_with_document(&object) == object);
-    assert_eq!(redactor.show(&json!({"data": {}})), json!({"data": {}}));
+    assert!(is_hidden(&shown) && redactor.show_with_document(&object).as_ref() == &object);
+    assert_eq!(redactor.show(&json!({"data": {}})).into_owned(), json!({"data": {}}));
 }
 
 const US: &str = "virt-advisor-operator/p";
@@ -147,7 +149,7 @@ fn taken_over(live: &Value, result: &Value, remembered: Option<&crate::api::Item
     let path = fields::from_cause(".data.config.yaml", &[fields::Lookup::of(live), fields::Lookup::of(result)]);
     let preview = Preview::Known {
         adjusted: desired.into(),
-        live: Some(live.clone()),
+        live: Some(Arc::new(live.clone())),
         result: result.clone(),
         conflicts: vec![(path, "them".to_owned())],
     };
@@ -218,8 +220,12 @@ fn t10_a_removal_from_a_document_shows_its_own_lines() {
         name: "c".into(),
     };
     let draft = Draft::new("item", Body::Remove(target), "is not wanted any more");
-    let preview =
-        Preview::Removal { live: Some(live), result: Some(left), leaves: Some(desired), stays_for: Vec::new() };
+    let preview = Preview::Removal {
+        live: Some(Arc::new(live)),
+        result: Some(left),
+        leaves: Some(desired),
+        stays_for: Vec::new(),
+    };
     let item = compose(&draft, Some(&DOCUMENTED), US, preview, Effect::default(), None);
     assert!(!all_of(&item).contains("canary"), "{}", all_of(&item));
     assert!(item.diff.contains("ours:") && item.diff.contains("size: 1"), "{}", item.diff);
@@ -227,8 +233,12 @@ fn t10_a_removal_from_a_document_shows_its_own_lines() {
 
 fn planned(draft: &Draft, live: Option<&Value>, desired: &Value) -> PlanItem {
     let result = desired.clone();
-    let preview =
-        Preview::Known { adjusted: result.clone().into(), live: live.cloned(), result, conflicts: Vec::new() };
+    let preview = Preview::Known {
+        adjusted: result.clone().into(),
+        live: live.cloned().map(Arc::new),
+        result,
+        conflicts: Vec::new(),
+    };
     compose(draft, None, US, preview, Effect::default(), None)
 }
 

@@ -1,6 +1,7 @@
 //! Plans of 1, 10 and 100 items by the engine alone, beside the same requests sent by a plain client; and what it costs to
 //! make an item of an object of a mebibyte.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -142,7 +143,7 @@ fn large(table: &mut Table) -> Result<()> {
         (0..21_000).map(line).collect::<String>()
     };
     let object = |word: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large", "uid": "u", "resourceVersion": "1"}, "data": {"text": text(word)}});
-    let (live, result) = (object("former"), object("recent"));
+    let (live, result) = (Arc::new(object("former")), object("recent"));
     let draft = Draft::new("large", Body::Ensure(result.clone()), "is measured");
     let before = memory("VmRSS:")?;
     // The highest is counted from here.
@@ -152,7 +153,7 @@ fn large(table: &mut Table) -> Result<()> {
     for _ in 0..TIMES {
         let preview = Preview::Known {
             adjusted: result.clone().into(),
-            live: Some(live.clone()),
+            live: Some(Arc::clone(&live)),
             result: result.clone(),
             conflicts: Vec::new(),
         };
