@@ -48,6 +48,8 @@ pub enum Waiting {
     },
     /// It was asked for in advance, but holds something that must be read first.
     NeedsReview,
+    /// An automatic policy approves what an edit of the options makes, and there is something else in the plan.
+    NotByPolicy,
     /// It was put back without asking several times already, and somebody changes it again and again.
     Thrashing,
 }
@@ -75,6 +77,10 @@ impl Waiting {
             Self::TooSoon => {
                 "The plan took the place of another one within the minute before action Apply was set, so nobody can tell which of them \
                  was read: read this one and set spec.approvedPlanHash to status.planHash."
+            }
+            Self::NotByPolicy => {
+                "spec.approvalPolicy Automatic approves what an edit of the options makes, and not what others have changed since a plan \
+                 was carried out: read the diffs, then set spec.approvedPlanHash to status.planHash."
             }
             Self::Thrashing => {
                 "spec.bypassOptimisticLock has put it back three times within the hour, and somebody changes it again: agree \
@@ -164,6 +170,7 @@ fn rule(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<ApprovedBy, 
     match (unseen || !toggled, fresh) {
         (false, false) => names_another().map_or(Ok(ApprovedBy::Action), Err),
         _ if wanted.bypass => bypass(wanted, status, plan, version, toggled, now),
+        (true, _) if wanted.automatic => Err(Waiting::NotByPolicy),
         (true, _) => Err(Waiting::NotApproved),
         (false, true) => Err(Waiting::TooSoon),
     }

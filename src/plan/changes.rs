@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::item::PlanItem;
 use super::{Plan, moved, overrides};
-use crate::api::{FIELD_MANAGER, Input, InputBefore, Operation, PoolTerms, VirtPlatformConfigStatus};
+use crate::api::{FIELD_MANAGER, Input, InputBefore, Item, Operation, PoolTerms, VirtPlatformConfigStatus};
 
 /// Inputs whose values differ from those that the published plan was made from, each with old and new value.
 #[must_use]
@@ -90,14 +90,24 @@ const NAMED: usize = 5;
 /// Which items of the published plan are not as they were shown: object, path, from, to and by whom, as far as that is known.
 #[must_use]
 pub(super) fn stale_items(status: &VirtPlatformConfigStatus, plan: &Plan) -> String {
-    let moved = plan.items.iter().filter(|fresh| {
-        status.items.iter().find(|item| item.name == fresh.name).is_none_or(|item| item.item_hash != fresh.hash)
-    });
     let shown = |fresh: &PlanItem| status.items.iter().find(|item| item.name == fresh.name);
+    // What was written of it is as it was to become, and no change of others.
+    let is_ours = |fresh: &PlanItem, item: &Item| {
+        fresh.operation == Operation::NoChange
+            && writes(item.operation)
+            && item.applied.is_some()
+            && fresh.moved.is_empty()
+    };
+    let is_same = |fresh: &PlanItem, item: &Item| item.item_hash == fresh.hash || is_ours(fresh, item);
+    let moved = plan.items.iter().filter(|fresh| shown(fresh).is_none_or(|item| !is_same(fresh, item)));
     let shown_at = status.planned_at.as_ref().map(|at| at.0.to_string()).unwrap_or_default();
     let names: Vec<_> = moved
         .map(|item| {
             let mut what = item.since.clone();
+            what.splice(
+                0..0,
+                shown(item).and_then(|shown| moved_state(shown.operation, item.operation)).map(str::to_owned),
+            );
             if what.is_empty() {
                 what = moved::later_than(&shown_at, FIELD_MANAGER, &item.glimpses);
             }
@@ -120,6 +130,18 @@ pub(super) fn stale_items(status: &VirtPlatformConfigStatus, plan: &Plan) -> Str
         "The plan has changed since it was shown.".to_owned()
     } else {
         format!("Changed since the plan was shown: {}.", names.join(", "))
+    }
+}
+
+/// Why an item is there, or is left out, that was not before: nothing need have changed of its object for that.
+fn moved_state(before: Operation, now: Operation) -> Option<&'static str> {
+    match (before, now) {
+        (Operation::Skipped, Operation::Skipped) | (Operation::Blocked, Operation::Blocked) => None,
+        (Operation::Skipped, _) => Some("it is set aside no longer"),
+        (_, Operation::Skipped) => Some("it is set aside"),
+        (Operation::Blocked, _) => Some("it is blocked no longer"),
+        (_, Operation::Blocked) => Some("it is blocked"),
+        _ => None,
     }
 }
 

@@ -43,6 +43,19 @@ pub(super) fn figures(plan: &Plan) -> Summary {
     }
 }
 
+/// How a change of others becomes what is wanted, whatever drives the value.
+const KEEP: &str = "To keep it, change the option that drives the value, override the value in spec.overrides, set the item aside in \
+                    spec.items, or set spec.action to Ignore.";
+
+/// What a plan leaves out that is as wanted otherwise.
+fn except(plan: &Plan) -> String {
+    match figures(plan).skipped {
+        0 => String::new(),
+        1 => ", except for 1 item that is set aside".to_owned(),
+        many => format!(", except for {many} items that are set aside"),
+    }
+}
+
 /// Why `item` keeps the plan from being approved, in a sentence that names its object once.
 fn why_blocked(item: &PlanItem) -> String {
     let target = item.target.to_string();
@@ -73,7 +86,7 @@ pub(super) fn of_publication(
     let mut sentences = Vec::new();
     match publication.phase {
         Phase::Completed => {
-            sentences.push("Everything is as planned.".to_owned());
+            sentences.push(format!("Everything is as planned{}.", except(plan)));
             sentences.push(detail.to_owned());
             sentences.extend(
                 plan.items
@@ -82,7 +95,7 @@ pub(super) fn of_publication(
             );
         }
         Phase::InProgress => {
-            sentences.push("Everything is as planned, and not yet in effect everywhere.".to_owned());
+            sentences.push(format!("Everything is as planned{}, and not yet in effect everywhere.", except(plan)));
             sentences.push(detail.to_owned());
         }
         Phase::Drifted => {
@@ -100,8 +113,7 @@ pub(super) fn of_publication(
             if is_more || figures(plan).machines_to_reboot > 0 {
                 sentences.push(format!("The plan as a whole: {}", in_figures(plan)));
             }
-            sentences
-                .push("To keep it, change the option that drives the value, or set spec.action to Ignore.".to_owned());
+            sentences.push(KEEP.to_owned());
         }
         Phase::CompletedWithUpgrade => {
             sentences.push(detail.to_owned());
@@ -153,8 +165,9 @@ pub fn in_figures(plan: &Plan) -> String {
     let reboots = match figures.machines_to_reboot {
         0 => "no machine reboots".to_owned(),
         n => {
+            let machines = if n == 1 { "1 machine reboots".to_owned() } else { format!("{n} machines reboot") };
             let pools = if figures.pools.len() == 1 { "pool" } else { "pools" };
-            format!("{n} machines reboot ({pools} {})", figures.pools.join(", "))
+            format!("{machines} ({pools} {})", figures.pools.join(", "))
         }
     };
     format!("{}; {reboots}.{}", in_counts(plan), taken(plan))

@@ -7,6 +7,7 @@ use super::*;
 use crate::api::Operation;
 use crate::plan::digest;
 use crate::plan::item::{Moved, one_by_one};
+use crate::plan::{changes, summary};
 
 fn text(world: &World) -> &str {
     world.status.summary.as_ref().map_or("", |summary| &summary.text)
@@ -102,4 +103,64 @@ fn what_is_blocked_is_named_once_and_ends_once() {
     let sentence = format!("can't be approved: {} What", blocked.items[0].message);
     world.look(blocked);
     assert!(text(&world).contains(&sentence), "{}", text(&world));
+}
+
+/// Why an item is in the plan that was not there before, or is as it was to become.
+#[test]
+fn what_has_become_of_an_item_is_told_and_what_was_written_is_no_change() {
+    let cases = [
+        (
+            [Operation::Skipped, Operation::NoChange],
+            [Operation::Update, Operation::NoChange],
+            "it is set aside no longer",
+        ),
+        ([Operation::Update, Operation::Update], [Operation::Skipped, Operation::Update], "it is set aside"),
+        ([Operation::Blocked, Operation::Update], [Operation::Update, Operation::Update], "it is blocked no longer"),
+    ];
+    for (before, after, says) in cases {
+        let mut world = World::new(Action::DryRun);
+        world.look(plan(before));
+        world.look(plan(after));
+        let name = plan(after).items[0].target.to_string();
+        assert!(
+            text(&world).contains(&format!("Changed since the plan was shown: {name} ({says}).")),
+            "{}",
+            text(&world)
+        );
+    }
+    let mut world = World::new(Action::DryRun);
+    world.look(plan(CREATE));
+    world.edit(Action::Apply);
+    let half = [Operation::NoChange, Operation::Create];
+    for operations in [CREATE, half] {
+        world.look(plan(operations));
+    }
+    let written = &world.status.items[0];
+    assert!(written.applied.is_some() && written.operation == Operation::Create, "{written:?}");
+    let mut other = plan([Operation::NoChange, Operation::Update]);
+    let ours = other.items[0].target.to_string();
+    assert!(!changes::stale_items(&world.status, &other).contains(&ours));
+    other.items[0].moved = vec![Moved { path: "/spec".into(), text: "/spec is 2".into() }];
+    assert!(changes::stale_items(&world.status, &other).contains(&ours));
+}
+
+#[test]
+fn what_is_set_aside_is_not_said_to_be_as_planned_and_one_machine_reboots() {
+    let done = [Operation::NoChange, Operation::NoChange];
+    for (operations, says) in [
+        (done, "Everything is as planned."),
+        ([Operation::Skipped, Operation::NoChange], "Everything is as planned, except for 1 item that is set aside."),
+        ([Operation::Skipped, Operation::Skipped], "Everything is as planned, except for 2 items that are set aside."),
+    ] {
+        let mut world = World::new(Action::DryRun);
+        world.look(plan(operations));
+        assert!(text(&world).starts_with(says), "{}", text(&world));
+    }
+    let mut one = plan(CREATE);
+    for (machines, says) in
+        [(0, "; no machine reboots."), (1, "; 1 machine reboots (pool "), (2, "; 2 machines reboot (pool ")]
+    {
+        one.items[0].effect.pools = one_by_one(&[("worker", machines)]);
+        assert!(summary::in_figures(&one).contains(says), "{}", summary::in_figures(&one));
+    }
 }
