@@ -6,20 +6,23 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use kube::api::{Api, DynamicObject};
 use kube::core::{PartialObjectMeta, Status};
-use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Resource, ResourceExt};
+use tokio::time::Instant;
 
 use super::health::Watched;
+use super::memory::spread;
 use crate::cluster::ClusterError;
 
 /// Objects in one page of a list: small pages keep the memory small, whatever the cluster holds.
 const PAGE_SIZE: u32 = 50;
 /// How long a streamed list may be silent.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long after a refusal it is asked again: longer each time.
+/// How long after a failure it is asked again: longer each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A failure so long after the one before is the first again.
+const CALM: Duration = Duration::from_secs(120);
 /// Answers to a streaming list from a server that can't: before Kubernetes 1.32, or with the feature switched off.
 const CANNOT_STREAM: [u16; 2] = [400, 422];
 
@@ -93,8 +96,10 @@ where
         config,
         paged: false,
         proven: false,
-        refusals: 0,
+        failures: 0,
+        failed: None,
         pause: None,
+        anew: false,
     };
     stream::unfold(source, |mut source| async move {
         let next = source.next().await?;
@@ -111,10 +116,15 @@ struct Source<K> {
     paged: bool,
     /// It has streamed a whole list.
     proven: bool,
-    /// How often it was forbidden, one time after the other.
-    refusals: u32,
-    /// Begins anew after this.
+    /// How often it has failed, one time after the other. That a list begins is no success: kube's own back-off takes it for one, and
+    /// lists a kind that can't be listed every second for ever (kube-runtime 5.0, utils/stream_backoff.rs: each `Ok` resets it).
+    failures: u32,
+    /// When it failed last.
+    failed: Option<Instant>,
+    /// Goes on after this.
     pause: Option<Duration>,
+    /// Goes on with a list.
+    anew: bool,
 }
 
 fn opened<K>(api: &Api<K>, config: &watcher::Config, paged: bool) -> BoxStream<'static, watcher::Result<Event<K>>>
@@ -122,7 +132,7 @@ where
     K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
     let config = if paged { config.clone().page_size(PAGE_SIZE) } else { config.clone().streaming_lists() };
-    watcher(api.clone(), config).default_backoff().boxed()
+    watcher(api.clone(), config).boxed()
 }
 
 impl<K> Source<K>
@@ -132,7 +142,9 @@ where
     async fn next(&mut self) -> Option<watcher::Result<Event<K>>> {
         if let Some(pause) = self.pause.take() {
             tokio::time::sleep(pause).await;
-            self.events = opened(&self.api, &self.config, self.paged);
+            if std::mem::take(&mut self.anew) {
+                self.events = opened(&self.api, &self.config, self.paged);
+            }
         }
         loop {
             let unproven = !self.paged && !self.proven;
@@ -155,17 +167,30 @@ where
             }
             let next = next??;
             match &next {
-                Ok(Event::InitDone) if !self.paged => (self.proven, self.refusals) = (true, 0),
-                Ok(Event::Apply(_) | Event::Delete(_)) => self.refusals = 0,
-                // kube would go on where it was, and nobody could tell when it goes on: a list says so.
-                Err(error) if is_forbidden(error) => {
-                    self.pause = Some(LONGEST_PAUSE.min(FIRST_PAUSE * 2_u32.saturating_pow(self.refusals)));
-                    self.refusals += 1;
+                Ok(Event::InitDone) => {
+                    self.proven |= !self.paged;
+                    self.failures = 0;
                 }
-                Ok(_) | Err(_) => {}
+                Ok(Event::Apply(_) | Event::Delete(_)) => self.failures = 0,
+                Ok(Event::Init | Event::InitApply(_)) => {}
+                Err(error) => {
+                    self.pause = Some(self.after_failure(Instant::now()));
+                    // kube would go on where it was, and nobody could tell when it goes on: a list says so.
+                    self.anew = is_forbidden(error);
+                }
             }
             return Some(next);
         }
+    }
+
+    /// The pause after one more failure: doubling, and up to a quarter longer so that watches that fail together do not meet.
+    fn after_failure(&mut self, now: Instant) -> Duration {
+        if self.failed.replace(now).is_some_and(|before| now - before > CALM) {
+            self.failures = 0;
+        }
+        let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.failures));
+        self.failures = self.failures.saturating_add(1);
+        spread(doubled.min(LONGEST_PAUSE), self.api.resource_url(), self.failures)
     }
 }
 

@@ -339,7 +339,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         truncated: None,
         desired_state: fresh.shown.is_object().then(|| fresh.shown.clone()),
         conflicts: fresh.conflicts.iter().take(CONFLICT_LIMIT).cloned().collect(),
-        pools: fresh.effect.pools.keys().take(POOL_LIMIT).cloned().collect(),
+        pools: pools(fresh, before, state),
         managed_fields: managed_fields(fresh),
         overrides: fresh
             .overrides
@@ -357,6 +357,15 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         // What is gone as it should be is remembered no more: wanted again, it is new.
         applied: fresh.applied.clone().or_else(|| before.filter(|_| !(fresh.prune && satisfied)).and_then(known)),
         applied_before: None,
+    }
+}
+
+/// The pools whose machines reboot. What was taken back has no plan any more that names them, and its machines are waited for.
+fn pools(fresh: &PlanItem, before: Option<&Item>, state: ItemState) -> Vec<String> {
+    let under_way = |item: &&Item| item.state == ItemState::InProgress && state == ItemState::InProgress;
+    match before.filter(under_way).filter(|_| fresh.prune && fresh.operation == Operation::NoChange) {
+        Some(item) => item.pools.clone(),
+        None => fresh.effect.pools.keys().take(POOL_LIMIT).cloned().collect(),
     }
 }
 

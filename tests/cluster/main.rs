@@ -45,6 +45,7 @@ mod silent_groups;
 mod stage;
 mod story;
 mod sweep;
+mod taken_back;
 mod tools;
 mod traces;
 mod waiting;

@@ -248,6 +248,15 @@ async fn a_conversion_that_fails_is_waited_for() {
     assert!(stage.widgets().get_opt("x").await.unwrap().is_none());
     let asked = stage.requests(&mark).len();
     assert!(asked < 120, "{asked} requests while a conversion fails");
+    // Fault R14: that a list begins is no success, and the pauses grow.
+    let (mark, seconds) = (stage.mark(), 8);
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    let lists = stage
+        .requests(&mark)
+        .into_iter()
+        .filter(|request| request.resource == "gadgets" && request.name.is_empty())
+        .count();
+    assert!(lists <= 3, "{lists} lists in {seconds} s while a conversion fails");
 
     let well = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     crds.patch("gadgets.example.dev", &PatchParams::default(), &Patch::Merge(well)).await.unwrap();

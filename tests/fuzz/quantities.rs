@@ -63,8 +63,8 @@ fn one_amount_has_one_form_and_two_have_two() {
     run("quantities", (quantity(), quantity(), value()), |(one, other, more)| {
         let paths = ["/spec/a".to_owned(), "/spec/*".to_owned(), "/more/*/*".to_owned()];
         let object = |value: &Value| json!({"spec": {"a": value, "b": [value]}, "more": more});
-        let (one, other) = (object(&one), object(&other));
-        let (first, second) = (canonical(&one, &paths), canonical(&other, &paths));
+        let (with_one, with_other) = (object(&one), object(&other));
+        let (first, second) = (canonical(&with_one, &paths), canonical(&with_other, &paths));
         prop_assert_eq!(&canonical(&first, &paths), &first);
         let same = match (amount(&one), amount(&other)) {
             (Some(one), Some(other)) => one == other,
@@ -73,7 +73,7 @@ fn one_amount_has_one_form_and_two_have_two() {
         };
         prop_assert_eq!(first.pointer("/spec/a") == second.pointer("/spec/a"), same);
         // What is kept is as it is there, where it is the same amount, and else as it is wanted.
-        let kept = keep_spelling(&object(&one), &object(&other), &paths);
+        let kept = keep_spelling(&with_one, &with_other, &paths);
         let expected = if amount(&one).is_some() && same { &other } else { &one };
         prop_assert_eq!(kept.pointer("/spec/a"), Some(expected));
         Ok(())
