@@ -287,7 +287,15 @@ impl Look<'_> {
             known.followed.as_ref().map(|object| (object, rolling))
         });
         self.ctx.watches.follow_rollouts(self.config, followed);
-        Ok(drafts.iter().filter_map(|draft| memory.items.get(&draft.name)).map(|known| known.item.clone()).collect())
+        let items = drafts.iter().filter_map(|draft| memory.items.get(&draft.name)).map(|known| known.item.clone());
+        let mut items: Vec<_> = items.collect();
+        memory.troubles.retain(|name, _| memory.items.contains_key(name));
+        for item in &mut items {
+            if !memory.is_troubled(&item.name, item.trouble.is_some(), self.ctx.patience) {
+                item.trouble = None;
+            }
+        }
+        Ok(items)
     }
 
     /// What may pass by itself, a webhook that is down, is waited for rather than made a new plan of, for a while. Where nothing

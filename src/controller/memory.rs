@@ -23,6 +23,9 @@ use crate::plan::overrides::Exclusions;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// Trouble of an owner that lasts for so long is told.
+const TROUBLED: Duration = Duration::from_secs(30);
+
 /// What is remembered of one configuration.
 #[derive(Default)]
 pub(super) struct Memory {
@@ -42,6 +45,8 @@ pub(super) struct Memory {
     pub(super) due: Option<Instant>,
     /// Since when an item can't be planned for a reason that may pass by itself.
     pub(super) passing_since: Option<Instant>,
+    /// Since when the owners of objects that are as wanted have said that something is wrong with them, by item.
+    pub(super) troubles: BTreeMap<String, Instant>,
     /// Items under way that have come no further, by name.
     pub(super) slow: BTreeMap<String, Slow>,
     /// Whether all that belongs into the audit trail is there.
@@ -228,6 +233,22 @@ impl Memory {
             }
             Some(_) | None => Vec::new(),
         }
+    }
+
+    /// Whether the owner of the item's object has had `trouble` for long enough to say so. Owners say that they are degraded while
+    /// they do their work.
+    pub(super) fn is_troubled(&mut self, item: &str, trouble: bool, patience: Duration) -> bool {
+        if !trouble {
+            self.troubles.remove(item);
+            return false;
+        }
+        self.troubles.entry(item.to_owned()).or_insert_with(Instant::now).elapsed() >= TROUBLED.min(patience)
+    }
+
+    /// How long it takes until the next trouble has lasted for long enough.
+    pub(super) fn doubt(&self, patience: Duration) -> Option<Duration> {
+        let rests = self.troubles.values().map(|since| TROUBLED.min(patience).saturating_sub(since.elapsed()));
+        rests.filter(|rest| !rest.is_zero()).min()
     }
 
     /// For how long looks have failed.

@@ -4,6 +4,7 @@ mod act;
 mod advertise;
 mod caught;
 mod claims;
+mod content;
 mod followed;
 mod gather;
 mod health;

@@ -263,6 +263,10 @@ async fn look(
     if let Some(end) = wanted.choices.next_end(now) {
         pause = pause.min(end.duration_since(now).try_into().unwrap_or_default());
     }
+    // No event tells that an owner is still not well.
+    if let Some(rest) = memory.doubt(ctx.patience) {
+        pause = pause.min(rest);
+    }
     if decision.is_execution() && !memory.slow.is_empty() {
         // No event tells that nothing happens.
         pause = pause.min(ctx.patience);
@@ -468,8 +472,14 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
         limits::words(&invalid.error)
     );
     let generation = invalid.metadata.generation.unwrap_or_default();
-    let verdict =
-        Verdict { phase: Phase::Failed, reason: reason::INVALID, message: &message, input_drift: None, generation };
+    let verdict = Verdict {
+        phase: Phase::Failed,
+        reason: reason::INVALID,
+        message: &message,
+        input_drift: None,
+        trouble: None,
+        generation,
+    };
     // The object's own time, so that a restart says the same.
     let since = invalid.metadata.creation_timestamp.as_ref().map_or(jiff::Timestamp::UNIX_EPOCH, |time| time.0);
     let status = json!({

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{Approval, Item, ItemState, Operation, Phase, VirtPlatformConfigStatus as Status};
 use crate::cluster::Note;
+use crate::plan::reason::condition;
 
 /// Progress is written at most this often: a rollout of hundreds of machines reports every second.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
@@ -53,6 +54,7 @@ pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
             notes.extend(item_note(item));
         }
     }
+    notes.extend(trouble_note(new).filter(|_| trouble_note(old).is_none()));
     let planned = old.plan_hash != new.plan_hash;
     if old.phase != new.phase || (planned && new.phase != Some(Phase::Completed)) {
         // That a profile is advertised is no news.
@@ -118,6 +120,14 @@ fn phase_note(plan: &str, status: &Status) -> Option<Note> {
     }
 }
 
+/// That owners are not well, as long as they are not.
+fn trouble_note(status: &Status) -> Option<Note> {
+    let mut conditions = status.conditions.iter();
+    let found = conditions.find(|found| found.type_ == condition::OWNER_UNHEALTHY && found.status == "True")?;
+    let key = key("", condition::OWNER_UNHEALTHY, Some(&found.last_transition_time));
+    Some(Note { reason: condition::OWNER_UNHEALTHY, action: "Report", warning: true, text: found.message.clone(), key })
+}
+
 fn item_note(item: &Item) -> Option<Note> {
     if item.operation == Operation::Skipped {
         return None;
@@ -179,7 +189,7 @@ mod tests {
         let since = |second| Some(Time(at(second)));
         let mut executing = status(Phase::InProgress, "under way");
         let verdict = |phase, second| {
-            let verdict = Verdict { phase, reason: "R", message: "m", input_drift: None, generation: 1 };
+            let verdict = Verdict { phase, reason: "R", message: "m", input_drift: None, trouble: None, generation: 1 };
             conditions::derive(&[], &verdict, at(second))
         };
         executing.items = vec![item("a", ItemState::InProgress, since(900)), item("b", ItemState::Pending, None)];

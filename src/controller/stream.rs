@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
-use kube::api::{Api, DynamicObject};
-use kube::core::{PartialObjectMeta, Status};
+use kube::api::Api;
+use kube::core::Status;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
@@ -41,28 +41,33 @@ pub(super) struct Object {
     pub(super) namespace: Option<String>,
     pub(super) name: String,
     pub(super) version: Option<String>,
+    /// What matters of it, where that can be told ([`super::content`]).
+    pub(super) content: Option<u64>,
 }
 
-/// What happens to the objects of a kind, or to the one of that name, by their metadata.
-pub(super) fn events(
-    api: Api<PartialObjectMeta<DynamicObject>>,
+/// What happens to the objects of a kind, or to the one of that name; `content` tells what matters of one.
+pub(super) fn events<K>(
+    api: Api<K>,
     kind: &str,
     only: Option<&str>,
     watched: Watched,
-) -> impl Stream<Item = Told> + use<> {
+    content: fn(&K) -> Option<u64>,
+) -> impl Stream<Item = Told> + Send + use<K>
+where
+    K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
     let kind = kind.to_owned();
     watched.follow(list_and_watch(api, only)).filter_map(move |event| {
+        let changed = |object: &K, version, content| {
+            Some(Told::Changed(Object { namespace: object.namespace(), name: object.name_any(), version, content }))
+        };
         let told = match event {
             Ok(Event::Init) => Some(Told::Began),
             Ok(Event::InitDone) => Some(Told::Listed),
-            Ok(Event::Apply(object) | Event::InitApply(object)) => Some(Told::Changed(Object {
-                namespace: object.namespace(),
-                name: object.name_any(),
-                version: object.resource_version(),
-            })),
-            Ok(Event::Delete(object)) => {
-                Some(Told::Changed(Object { namespace: object.namespace(), name: object.name_any(), version: None }))
+            Ok(Event::Apply(object) | Event::InitApply(object)) => {
+                changed(&object, object.resource_version(), content(&object))
             }
+            Ok(Event::Delete(object)) => changed(&object, None, None),
             Err(error) if is_not_served(&error) => Some(Told::NotServed),
             Err(error) if is_forbidden(&error) => Some(Told::Forbidden),
             Err(error) => {

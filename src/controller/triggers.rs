@@ -48,6 +48,8 @@ pub(super) struct Triggers {
     state: Mutex<BTreeMap<String, Dependencies>>,
     /// What was told last, whomever it concerns.
     recent: Mutex<VecDeque<(Subject, Option<String>)>>,
+    /// Of objects that matter, the version that was told last and what mattered of it then.
+    contents: Mutex<BTreeMap<Subject, (String, u64)>>,
     wake: UnboundedSender<()>,
 }
 
@@ -71,7 +73,7 @@ impl Triggers {
     /// No configurations yet. The receiver gets an item whenever one has become dirty.
     pub(super) fn new() -> (Self, UnboundedReceiver<()>) {
         let (wake, woken) = unbounded();
-        (Self { state: Mutex::default(), recent: Mutex::default(), wake }, woken)
+        (Self { state: Mutex::default(), recent: Mutex::default(), contents: Mutex::default(), wake }, woken)
     }
 
     /// `config` depends on `subject`, and has seen it in `version`.
@@ -128,6 +130,35 @@ impl Triggers {
         }
         let of_kinds = found.causes.kinds || told.any(|(subject, _)| subject.is_definition());
         if of_kinds { News::Kinds } else { News::Objects }
+    }
+
+    /// As [`Self::changed`], with what matters of the object, if that is known: another version of the same content is none that anybody
+    /// has to look at who has looked at the one before.
+    pub(super) fn told(&self, subject: &Subject, version: Option<&str>, content: Option<u64>) {
+        let mut contents = lock(&self.contents);
+        let before = contents.remove(subject);
+        if let (Some(version), Some(content)) = (version, content)
+            && self.state().values().any(|found| found.seen.contains_key(subject))
+        {
+            contents.insert(subject.clone(), (version.to_owned(), content));
+            if let Some((before, _)) = before.filter(|(_, before)| *before == content) {
+                self.is_as_before(subject, &before, version);
+            }
+        }
+        drop(contents);
+        self.changed(subject, version);
+    }
+
+    /// Whoever has seen `subject` in version `before` has seen it in `version`.
+    fn is_as_before(&self, subject: &Subject, before: &str, version: &str) {
+        for found in self.state().values_mut() {
+            let seen = found.seen.get_mut(subject).filter(|seen| seen.as_deref() == Some(before));
+            if let Some(seen) = seen {
+                *seen = Some(version.to_owned());
+                // It was no news, and is none.
+                found.told.remove(subject);
+            }
+        }
     }
 
     /// `subject` is in `version` now, or gone.
@@ -251,6 +282,36 @@ mod tests {
         assert_eq!(triggers.news("a"), News::Nothing);
         triggers.look_again(&crd);
         assert_eq!(triggers.news("a"), News::Kinds);
+    }
+
+    #[test]
+    fn r15_another_version_of_the_same_content_is_no_news() {
+        let (triggers, _woken) = Triggers::new();
+        triggers.seen("a", subject("x"), Some("5".into()));
+        for (version, content, dirty) in [
+            (Some("5"), Some(1), false),
+            (Some("6"), Some(1), false),
+            (Some("7"), Some(1), false),
+            (Some("8"), Some(2), true),
+            // It has not been looked at in version 8.
+            (Some("9"), Some(2), true),
+            (Some("10"), None, true),
+        ] {
+            triggers.told(&subject("x"), version, content);
+            assert_eq!(triggers.news("a") != News::Nothing, dirty, "{version:?} {content:?}");
+        }
+        triggers.take("a");
+        triggers.seen("a", subject("x"), Some("10".into()));
+        triggers.told(&subject("x"), Some("11"), Some(2));
+        assert!(triggers.take("a").any(), "what it was in version 10 is not known");
+        triggers.seen("a", subject("x"), Some("11".into()));
+        triggers.told(&subject("x"), Some("12"), Some(2));
+        assert!(!triggers.take("a").any());
+        triggers.told(&subject("x"), None, None);
+        assert!(triggers.take("a").any(), "it is gone");
+        // Whatever nobody depends on is not remembered.
+        triggers.told(&subject("other"), Some("1"), Some(1));
+        assert!(lock(&triggers.contents).is_empty());
     }
 
     /// Defect D33: an event that comes before anybody has noted that the object matters.

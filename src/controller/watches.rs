@@ -14,13 +14,14 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kube::api::{Api, ApiResource, DynamicObject};
-use kube::core::PartialObjectMeta;
+use kube::core::{DynamicResourceScope, PartialObjectMeta};
 use kube::runtime::watcher::Event;
-use kube::{Resource, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use super::content;
 use super::health::Health;
 use super::stream::{Object, Told, events, is_forbidden, is_not_served, list_and_watch};
 use super::triggers::{Causes, Triggers};
@@ -228,7 +229,7 @@ impl Watches {
         async move {
             let mut listed = BTreeSet::new();
             let mut began = false;
-            let mut events = pin!(events(api, &resource.kind, None, watched));
+            let mut events = pin!(events(api, &resource.kind, None, watched, |_| None));
             while let Some(event) = events.next().await {
                 let changed = match event {
                     Told::Changed(crd) if names.contains_key(&crd.name) => {
@@ -305,21 +306,24 @@ impl Watches {
         let Scope { served, namespace, name } = scope;
         let watched = self.health.begin(&served.resource);
         let client = watched.client(self.cluster.client());
-        let api: Api<PartialObjectMeta<DynamicObject>> = match namespace {
-            Some(namespace) => Api::namespaced_with(client, namespace, &served.resource),
-            None => Api::all_with(client, &served.resource),
+        let kind = served.resource.kind.as_str();
+        let mut events = if content::is_talkative(&served.resource) {
+            let api = api_of::<DynamicObject>(client, namespace, &served.resource);
+            events(api, kind, name, watched, content::of).boxed()
+        } else {
+            let api = api_of::<PartialObjectMeta<DynamicObject>>(client, namespace, &served.resource);
+            events(api, kind, name, watched, |_| None).boxed()
         };
         let (cluster, triggers) = (self.cluster.clone(), self.triggers.clone());
         async move {
             let (group, kind) = (&served.resource.group, &served.resource.kind);
             let mut refusals = 0;
-            let mut events = pin!(events(api, kind, name, watched));
             while let Some(event) = events.next().await {
                 match event {
                     Told::Changed(object) => {
-                        let Object { namespace, name, version } = object;
+                        let Object { namespace, name, version, content } = object;
                         let subject = Subject { group: group.clone(), kind: kind.clone(), namespace, name };
-                        triggers.changed(&subject, version.as_deref());
+                        triggers.told(&subject, version.as_deref(), content);
                     }
                     Told::Began => {}
                     Told::Listed => {
@@ -412,6 +416,17 @@ impl Scope {
             "a right is missing, without which changes would not be seen. Add this rule to {place} of the operator: \
              {{apiGroups: [{group:?}], resources: [{plural:?}], {only}verbs: [\"list\", \"watch\"]}}"
         )
+    }
+}
+
+/// The objects of a kind, everywhere or in one namespace.
+fn api_of<K>(client: Client, namespace: Option<&str>, resource: &ApiResource) -> Api<K>
+where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, resource),
+        None => Api::all_with(client, resource),
     }
 }
 

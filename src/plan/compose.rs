@@ -78,6 +78,8 @@ pub fn unmoved(draft: &Draft, document: Option<&'static Document>, item: &PlanIt
         resource_version: metadata(live, "resourceVersion"),
         glimpses: moved::glimpses(live, &item.owned, hides_paths, &redactor),
         rollout: health::of(live),
+        speaks: health::speaks(live),
+        trouble: health::trouble(live),
         ..item.clone()
     })
 }
@@ -256,6 +258,8 @@ fn applied(
         owned,
         target,
         rollout: live.map_or_else(|| waiting("does not exist yet"), health::of),
+        speaks: live.is_some_and(health::speaks),
+        trouble: live.filter(|_| !changes).and_then(health::trouble),
         ..blank(draft)
     })
 }
@@ -462,6 +466,8 @@ fn blank(draft: &Draft) -> PlanItem {
         since: Vec::new(),
         followed: None,
         rollout: waiting("blocked"),
+        speaks: false,
+        trouble: None,
     }
 }
 

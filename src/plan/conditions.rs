@@ -37,6 +37,8 @@ pub struct Verdict<'a> {
     pub message: &'a str,
     /// Old and new value of inputs that have changed.
     pub input_drift: Option<String>,
+    /// What the owners of applied objects say is wrong with them.
+    pub trouble: Option<String>,
     /// The generation of spec that this describes.
     pub generation: i64,
 }
@@ -59,6 +61,7 @@ fn is_ours(found: &Condition) -> bool {
         condition::RECONCILING,
         condition::STALLED,
         condition::INPUT_DEPENDENCY_DRIFT,
+        condition::OWNER_UNHEALTHY,
         condition::UPGRADE_AVAILABLE,
         condition::READING_FAILED,
     ];
@@ -81,14 +84,18 @@ pub fn derive(old: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<C
             new.push(wanted(name, holds, verdict));
         }
     }
-    let drifted = verdict.input_drift.is_some();
-    if drifted || old.iter().any(|found| found.type_ == condition::INPUT_DEPENDENCY_DRIFT) {
-        let mut found = wanted(condition::INPUT_DEPENDENCY_DRIFT, drifted, verdict);
-        if let Some(text) = &verdict.input_drift {
-            found.reason = "InputChanged".to_owned();
-            found.message = cut(text);
+    for (name, reason, text) in [
+        (condition::INPUT_DEPENDENCY_DRIFT, "InputChanged", &verdict.input_drift),
+        (condition::OWNER_UNHEALTHY, "OwnerReports", &verdict.trouble),
+    ] {
+        if text.is_some() || old.iter().any(|found| found.type_ == name) {
+            let mut found = wanted(name, text.is_some(), verdict);
+            if let Some(text) = text {
+                found.reason = reason.to_owned();
+                found.message = cut(text);
+            }
+            new.push(found);
         }
-        new.push(found);
     }
     let upgrade = verdict.phase == Phase::CompletedWithUpgrade;
     if upgrade || old.iter().any(|found| found.type_ == condition::UPGRADE_AVAILABLE) {
@@ -130,7 +137,8 @@ pub fn unreadable(
         "{problem}. It is tried again until it works. Until then nothing is decided, and what this status says otherwise may \
          be out of date."
     );
-    let verdict = Verdict { phase: Phase::Pending, reason, message: &message, input_drift: None, generation };
+    let verdict =
+        Verdict { phase: Phase::Pending, reason, message: &message, input_drift: None, trouble: None, generation };
     let mut said = vec![wanted(condition::READING_FAILED, true, &verdict)];
     if status.phase.is_none() {
         // Nothing is known of it yet: without these it would pass for done.
@@ -213,7 +221,7 @@ mod tests {
     ];
 
     fn verdict(phase: Phase) -> Verdict<'static> {
-        Verdict { phase, reason: "Because", message: "text", input_drift: None, generation: 3 }
+        Verdict { phase, reason: "Because", message: "text", input_drift: None, trouble: None, generation: 3 }
     }
 
     fn seconds(seconds: i64) -> Timestamp {

@@ -21,6 +21,9 @@ use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase, Ter
 /// How soon something that may pass by itself, as a webhook that is down, is tried again.
 const PASSING: Duration = Duration::from_secs(10);
 
+/// How long after a write what its owner says is about the time before, at the worst.
+const SETTLING: SignedDuration = SignedDuration::from_secs(5);
+
 /// The first step of a plan that was just approved: the intent of its first wave.
 #[must_use]
 pub(super) fn begin(plan: &Plan, approval: Approval) -> Decision {
@@ -57,7 +60,10 @@ pub(super) fn next(seen: &Observed<'_>, approval: &Approval, plan: &Plan, now: T
         Some(fresh) if !is_written(item, fresh) && held_up.is_some() => {
             unknown(seen, item, held_up.as_deref().unwrap_or_default(), now)
         }
-        Some(fresh) => stand(seen, item, is_written(item, fresh), &fresh.rollout, now),
+        Some(fresh) => match stand(seen, item, is_written(item, fresh), &fresh.rollout, now) {
+            Standing::Completed(text) => settled(item, fresh, text, now),
+            other => other,
+        },
         None => Standing::Unwritten,
     };
     let next = walk(seen, approval, now, standing).unwrap_or_else(|| finish(seen, plan));
@@ -100,7 +106,15 @@ pub(super) fn progress(
 enum Standing {
     Pending,
     Unwritten,
-    Waiting { text: String, paused: bool },
+    Waiting {
+        text: String,
+        paused: bool,
+    },
+    /// In effect, as its owner says; it is believed from then on.
+    Settling {
+        text: String,
+        until: Timestamp,
+    },
     Completed(String),
     Failed(String),
 }
@@ -122,6 +136,16 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
                 Standing::Waiting { text: text.clone(), paused: *paused }
             }
         }
+    }
+}
+
+/// An item that is in effect, if its owner has had the time to see the change: HyperConverged publishes that all is well first and the truth
+/// up to three seconds later (observed at 03da3cff7325, facts/owners.md H5).
+fn settled(item: &Item, fresh: &PlanItem, text: String, now: Timestamp) -> Standing {
+    let written = item.wait_started_at.as_ref().filter(|_| fresh.speaks && item.state == ItemState::InProgress);
+    match written.and_then(|written| written.0.checked_add(SETTLING).ok()).filter(|until| *until > now) {
+        Some(until) => Standing::Settling { text: "Written; its owner is given a moment to see it".to_owned(), until },
+        None => Standing::Completed(text),
     }
 }
 
@@ -169,6 +193,7 @@ fn walk(
     let mut failed = Vec::new();
     for wave in waves {
         let (mut pending, mut unwritten, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        let mut settling = Vec::new();
         let of_wave: Vec<_> = items.iter().filter(|item| item.wave == wave).collect();
         for item in of_wave.iter().filter(|item| item.operation != Operation::Deferred) {
             match standing(item) {
@@ -177,6 +202,11 @@ fn walk(
                 Standing::Waiting { text, paused } => {
                     steps.push(Step { paused, ..step(&item.name, ItemState::InProgress, &text) });
                     waiting.push((item, paused));
+                }
+                Standing::Settling { text, until } => {
+                    steps.push(step(&item.name, ItemState::InProgress, &text));
+                    settling.push(until);
+                    waiting.push((item, false));
                 }
                 Standing::Completed(text) => steps.push(step(&item.name, ItemState::Completed, &text)),
                 Standing::Failed(text) => {
@@ -203,7 +233,8 @@ fn walk(
         }
         if stops(Guard::WaveUnfinished, !waiting.is_empty()) {
             let running = waiting.iter().filter(|(_, paused)| !paused);
-            let earliest = running.filter_map(|(item, _)| deadline(seen, item, now)).filter(|at| *at > now).min();
+            let deadlines = running.filter_map(|(item, _)| deadline(seen, item, now));
+            let earliest = deadlines.chain(settling).filter(|at| *at > now).min();
             return execute(steps, Vec::new(), earliest.map_or(LookAgain::OnEvent, LookAgain::At));
         }
         let deferred = of_wave.iter().any(|item| item.operation == Operation::Deferred);

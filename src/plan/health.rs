@@ -1,4 +1,11 @@
-//! Whether a change has taken effect, for kinds that report it by the common conventions (kstatus).
+//! Whether a change has taken effect, and how the owner of an object says that it is: rules by convention.
+//!
+//! | rule | source |
+//! | --- | --- |
+//! | `observedGeneration`, Stalled, Reconciling, Ready | kstatus, sigs.k8s.io/cli-utils pkg/kstatus |
+//! | Available, Progressing, Degraded | openshift/api config/v1 ClusterStatusConditionType, as HyperConverged has them |
+//! | a type that ends in `Degraded`; its sentence may be in the reason | openshift/library-go pkg/operator/v1helpers; the descheduler operator at 945dcaa9d895 |
+//! | Disabled | medik8s/node-healthcheck-operator dd44432997c6, api/v1alpha1 |
 
 use serde_json::Value;
 
@@ -18,42 +25,81 @@ pub enum Rollout {
     Failed(String),
 }
 
-/// Reads `object` by the rules of kstatus: `observedGeneration`, then the conditions Stalled, Degraded, Reconciling,
-/// Available and Ready. An object without any of them is in effect as soon as it is written.
+/// A condition says so while an owner does its work, and nothing is wrong.
+const UNDER_WAY: [&str; 2] = ["Reconciling", "Progressing"];
+/// A Deployment is progressing for ever (k8s.io/kubernetes pkg/controller/deployment/util, `NewRSAvailableReason`).
+const AVAILABLE_FOR_GOOD: &str = "NewReplicaSetAvailable";
+
+/// How far `object` is. One that says nothing is in effect as soon as it is written.
 ///
-/// Degraded alone is a reason to wait and no verdict: operators report it while they converge.
+/// Degraded is a reason to wait and no verdict: operators report it while they converge.
 #[must_use]
 pub fn of(object: &Value) -> Rollout {
-    let status = object.get("status");
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     if let (Some(generation), Some(observed)) = (number("/metadata/generation"), number("/status/observedGeneration"))
         && observed < generation
     {
         return waiting("its controller has not seen the change yet".to_owned());
     }
-    let conditions = status.and_then(|status| status.get("conditions")).and_then(Value::as_array);
-    let find = |wanted: &str| {
-        let mut all = conditions.into_iter().flatten();
-        all.find(|condition| condition.get("type").and_then(Value::as_str) == Some(wanted))
-    };
-    let is = |wanted: &str, status: &str| {
-        find(wanted).filter(|condition| condition.get("status").and_then(Value::as_str) == Some(status))
-    };
-    let message = |condition: &Value| {
-        let text = condition.get("message").and_then(Value::as_str).unwrap_or_default();
-        if text.is_empty() { "no reason given".to_owned() } else { text.to_owned() }
-    };
-    if let Some(stalled) = is("Stalled", "True") {
-        return Rollout::Failed(format!("Stalled: {}", message(stalled)));
+    if let Some(stalled) = conditions(object).find(|condition| condition.is("Stalled", "True")) {
+        return Rollout::Failed(stalled.told());
     }
-    for (condition, status) in
-        [("Degraded", "True"), ("Reconciling", "True"), ("Available", "False"), ("Ready", "False")]
-    {
-        if let Some(found) = is(condition, status) {
-            return waiting(format!("{condition}={status}: {}", message(found)));
-        }
+    if let Some(disabled) = disabled(object) {
+        return Rollout::Done(format!("applied, but inactive: {}", disabled.told()));
     }
-    Rollout::Done("in effect".to_owned())
+    let under_way = |condition: &Condition<'_>| {
+        UNDER_WAY.iter().any(|name| condition.is(name, "True")) && condition.text("reason") != AVAILABLE_FOR_GOOD
+    };
+    match unwell(object).or_else(|| conditions(object).find(under_way)) {
+        Some(condition) => waiting(condition.told()),
+        None => Rollout::Done("in effect".to_owned()),
+    }
+}
+
+/// What the owner of `object` says is wrong with it: the condition and its sentence.
+#[must_use]
+pub fn trouble(object: &Value) -> Option<String> {
+    let stalled = conditions(object).find(|condition| condition.is("Stalled", "True"));
+    stalled.or_else(|| unwell(object)).or_else(|| disabled(object)).map(|condition| condition.told())
+}
+
+/// Whether the owner of `object` says how it is: what it says right after a change may be about the time before.
+#[must_use]
+pub fn speaks(object: &Value) -> bool {
+    conditions(object).next().is_some()
+}
+
+fn unwell(object: &Value) -> Option<Condition<'_>> {
+    conditions(object).find(|condition| {
+        let degraded = condition.text("type").ends_with("Degraded") && condition.text("status") == "True";
+        degraded || condition.is("Available", "False") || condition.is("Ready", "False")
+    })
+}
+
+fn disabled(object: &Value) -> Option<Condition<'_>> {
+    conditions(object).find(|condition| condition.is("Disabled", "True"))
+}
+
+struct Condition<'a>(&'a Value);
+
+impl Condition<'_> {
+    fn text(&self, key: &str) -> &str {
+        self.0.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn is(&self, kind: &str, status: &str) -> bool {
+        self.text("type") == kind && self.text("status") == status
+    }
+
+    /// In a sentence: without a message the reason is one, or the only word there is.
+    fn told(&self) -> String {
+        let why = [self.text("message"), self.text("reason")].into_iter().find(|text| !text.is_empty());
+        format!("{}={}: {}", self.text("type"), self.text("status"), why.unwrap_or("no reason given"))
+    }
+}
+
+fn conditions(object: &Value) -> impl Iterator<Item = Condition<'_>> {
+    object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten().map(Condition)
 }
 
 fn waiting(text: String) -> Rollout {
@@ -64,6 +110,10 @@ fn waiting(text: String) -> Rollout {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    fn says(conditions: Value) -> Value {
+        json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 2, "conditions": conditions}})
+    }
 
     #[test]
     fn the_common_conventions() {
@@ -76,11 +126,58 @@ mod tests {
             ("degraded", condition("Degraded", "True"), false),
             ("not available", condition("Available", "False"), false),
             ("ready", condition("Ready", "True"), true),
+            ("reconciling", condition("Reconciling", "True"), false),
+            ("progressing", condition("Progressing", "True"), false),
         ] {
             let object = json!({"metadata": {"generation": 2}, "status": status});
             assert_eq!(matches!(of(&object), Rollout::Done(_)), done, "{name}");
         }
         let stalled = json!({"status": condition("Stalled", "True")});
-        assert_eq!(of(&stalled), Rollout::Failed("Stalled: m".into()));
+        assert_eq!(of(&stalled), Rollout::Failed("Stalled=True: m".into()));
+        assert_eq!(trouble(&stalled).as_deref(), Some("Stalled=True: m"));
+    }
+
+    /// Fault R10: as the descheduler operator writes it, at 945dcaa9d895.
+    #[test]
+    fn r10_a_part_that_is_degraded_holds_the_whole_up() {
+        let route = r#"route.route.openshift.io "prometheus-k8s" not found"#;
+        let object = says(json!([
+            {"type": "ConfigObserverDegraded", "status": "False", "reason": "AsExpected"},
+            {"type": "TargetConfigControllerDegraded", "status": "True", "reason": route},
+        ]));
+        let told = format!("TargetConfigControllerDegraded=True: {route}");
+        assert_eq!(of(&object), waiting(told.clone()));
+        assert_eq!(trouble(&object), Some(told));
+        let well = says(json!([{"type": "TargetConfigControllerDegraded", "status": "False", "reason": "AsExpected"}]));
+        assert_eq!((of(&well), trouble(&well), speaks(&well)), (Rollout::Done("in effect".into()), None, true));
+    }
+
+    /// Fault R11: an upgrade of HyperConverged, and what is progressing for ever.
+    #[test]
+    fn r11_what_is_progressing_is_not_in_effect_and_not_unwell() {
+        let upgrading = says(json!([
+            {"type": "Available", "status": "True"}, {"type": "Degraded", "status": "False"},
+            {"type": "Progressing", "status": "True", "reason": "HCOUpgrading", "message": "HCO is now upgrading to 1.21.0"},
+        ]));
+        assert_eq!(of(&upgrading), waiting("Progressing=True: HCO is now upgrading to 1.21.0".into()));
+        assert_eq!(trouble(&upgrading), None);
+        let deployed = says(json!([{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]));
+        assert_eq!(of(&deployed), Rollout::Done("in effect".into()));
+    }
+
+    /// Fault R12: as node-healthcheck-operator writes it beside a MachineHealthCheck.
+    #[test]
+    fn r12_what_is_disabled_is_applied_and_said_to_be_inactive() {
+        let object =
+            says(json!([{"type": "Disabled", "status": "True", "reason": "ConflictingMachineHealthCheckDetected",
+            "message": "Custom MachineHealthCheck(s) detected, disabling NodeHealthCheck to avoid conflicts"}]));
+        let Rollout::Done(text) = of(&object) else { panic!("{:?}", of(&object)) };
+        assert!(
+            text.starts_with("applied, but inactive: Disabled=True: Custom MachineHealthCheck(s) detected"),
+            "{text}"
+        );
+        assert!(trouble(&object).is_some());
+        let enabled = says(json!([{"type": "Disabled", "status": "False", "reason": "NodeHealthCheckEnabled"}]));
+        assert_eq!((of(&enabled), trouble(&enabled)), (Rollout::Done("in effect".into()), None));
     }
 }

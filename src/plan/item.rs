@@ -203,6 +203,10 @@ pub struct PlanItem {
     pub followed: Option<Value>,
     /// Whether the object, as it is now, is in effect.
     pub rollout: Rollout,
+    /// Whether its owner says how it is ([`super::health::speaks`]).
+    pub speaks: bool,
+    /// What its owner says is wrong, where it is as wanted.
+    pub trouble: Option<String>,
 }
 
 impl PlanItem {

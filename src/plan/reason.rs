@@ -12,6 +12,8 @@ pub mod condition {
     pub const INPUT_DEPENDENCY_DRIFT: &str = "InputDependencyDrift";
     /// This version of the operator plans differently.
     pub const UPGRADE_AVAILABLE: &str = "UpgradeAvailable";
+    /// What was applied is as it should be, and who acts on it says that something is wrong with it, and has for a while.
+    pub const OWNER_UNHEALTHY: &str = "OwnerUnhealthy";
     /// Something that the plan depends on can't be read, and has not been for a while: what the status says may be out of date.
     pub const READING_FAILED: &str = "ReadingFailed";
 }

@@ -12,7 +12,7 @@ use super::guard::{Guard, stops};
 use super::health::Rollout;
 use super::item::PlanItem;
 use super::observed::{Observed, World};
-use super::reason;
+use super::reason::{self, condition::OWNER_UNHEALTHY};
 use super::summary;
 use super::wire::{SUMMARY_LIMIT, time};
 use super::{Plan, digest, message, size};
@@ -106,7 +106,8 @@ pub fn compose(
     summary.text.clone_from(&text);
     summary.changed = cut_text(&within_line(&changed), SUMMARY_LIMIT);
     let input_drift = input_drift(seen, &status);
-    let verdict = Verdict { phase, reason, message: &text, input_drift, generation };
+    let trouble = trouble(seen, &status);
+    let verdict = Verdict { phase, reason, message: &text, input_drift, trouble, generation };
     status.conditions = conditions::derive(&seen.status.conditions, &verdict, now);
     size::bound(&mut status);
     Some(status)
@@ -487,6 +488,21 @@ fn supersede(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timesta
 }
 
 /// Inputs that changed since a plan was last carried out, for as long as that makes a difference.
+/// What the owners of objects that were done with say is wrong; as it was told last where nothing was looked at.
+fn trouble(seen: &Observed<'_>, status: &Status) -> Option<String> {
+    let Some(plan) = planned(seen) else {
+        let known = status.conditions.iter().find(|found| found.type_ == OWNER_UNHEALTHY && found.status == "True");
+        return known.filter(|_| matches!(seen.world, World::Rollouts(_))).map(|found| found.message.clone());
+    };
+    let is_done = |item: &&Item| item.state == ItemState::Completed;
+    let told = status.items.iter().filter(is_done).filter_map(|item| {
+        let fresh = plan.item(&item.name)?;
+        Some(format!("{}: {}.", fresh.target, fresh.trouble.as_ref()?.trim_end_matches('.')))
+    });
+    let told: Vec<_> = told.collect();
+    (!told.is_empty()).then(|| told.join(" "))
+}
+
 fn input_drift(seen: &Observed<'_>, status: &Status) -> Option<String> {
     let told = matches!(status.phase, Some(Phase::InProgress | Phase::Ignored));
     if told || planned(seen)?.is_satisfied() {

@@ -88,6 +88,9 @@ pub(super) fn of_publication(
         Phase::Completed => {
             sentences.push(format!("Everything is as planned{}.", except(plan)));
             sentences.push(detail.to_owned());
+            let troubled = plan.items.iter().filter_map(|item| Some((item, item.trouble.as_ref()?)));
+            sentences
+                .extend(troubled.map(|(item, trouble)| format!("{}: {}.", item.target, trouble.trim_end_matches('.'))));
             sentences.extend(
                 plan.items
                     .iter()

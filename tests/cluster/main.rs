@@ -28,6 +28,7 @@ mod offline;
 mod options;
 mod outage;
 mod overrides;
+mod owners;
 mod plans;
 mod prerequisites;
 mod pruning;

@@ -27,7 +27,14 @@ fn kstatus(objects: &[Value]) -> Vec<String> {
 #[test]
 fn a_kstatus_client_reads_every_phase_as_it_is_meant() {
     let object = |phase, observed: i64| {
-        let verdict = Verdict { phase, reason: "Because", message: "text", input_drift: None, generation: observed };
+        let verdict = Verdict {
+            phase,
+            reason: "Because",
+            message: "text",
+            input_drift: None,
+            trouble: None,
+            generation: observed,
+        };
         let conditions = derive(&[], &verdict, jiff::Timestamp::UNIX_EPOCH);
         json!({
             "apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",

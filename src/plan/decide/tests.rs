@@ -71,6 +71,8 @@ pub(in crate::plan) fn item(name: &str, wave: u32, operation: Operation) -> Plan
         since: Vec::new(),
         followed: None,
         rollout: Rollout::Done("in effect".into()),
+        speaks: false,
+        trouble: None,
     }
 }
 

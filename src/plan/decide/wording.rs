@@ -164,3 +164,38 @@ fn what_is_set_aside_is_not_said_to_be_as_planned_and_one_machine_reboots() {
         assert!(summary::in_figures(&one).contains(says), "{}", summary::in_figures(&one));
     }
 }
+
+/// Faults R10 and R11: an owner that becomes unwell later is told, and nothing is planned or approved anew for it.
+#[test]
+fn r11_trouble_of_an_owner_is_a_condition_as_long_as_it_lasts_and_no_other_plan() {
+    let done = |trouble: Option<&str>| {
+        let mut plan = plan([Operation::NoChange, Operation::NoChange]);
+        plan.items[1].trouble = trouble.map(str::to_owned);
+        plan
+    };
+    let condition = |world: &World| {
+        let found = world.status.conditions.iter().find(|found| found.type_ == "OwnerUnhealthy");
+        found.map(|found| (found.status.clone(), found.message.clone()))
+    };
+    let mut world = World::new(Action::Apply);
+    world.look(done(None));
+    assert_eq!((world.phase(), condition(&world)), (Some(Phase::Completed), None));
+    let before = (world.status.plan_hash.clone(), world.status.items.clone());
+    world.look(done(Some("Degraded=True: m.")));
+    let told = format!("{}: Degraded=True: m.", done(None).items[1].target);
+    assert_eq!(condition(&world), Some(("True".to_owned(), told.clone())));
+    assert_eq!(text(&world), format!("Everything is as planned. {told}"));
+    assert_eq!(
+        (world.phase(), before),
+        (Some(Phase::Completed), (world.status.plan_hash.clone(), world.status.items.clone()))
+    );
+    world.look(done(None));
+    assert_eq!(condition(&world).map(|(status, _)| status).as_deref(), Some("False"));
+    assert_eq!(text(&world), "Everything is as planned.");
+    // What is under way says itself how it is.
+    let mut waiting = done(Some("Degraded=True: m"));
+    waiting.items[1].rollout = Rollout::Waiting { text: "Degraded=True: m".into(), paused: false };
+    let mut first = World::new(Action::Apply);
+    first.look(waiting);
+    assert_eq!((first.phase(), condition(&first)), (Some(Phase::InProgress), None));
+}

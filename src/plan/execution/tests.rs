@@ -190,3 +190,39 @@ fn a_result_that_is_not_the_reviewed_one_stays_a_failure() {
     }
     assert_eq!(world.status.items[0].message, "it differs");
 }
+
+/// Fault R11: an owner that says how it is publishes that all is well first, and the truth afterwards.
+#[test]
+fn r11_an_owner_that_speaks_is_given_a_moment_before_it_is_believed() {
+    for (speaks, waits) in [(false, false), (true, true)] {
+        let plan = |operation, trouble: Option<&str>| {
+            let rollout = match trouble {
+                Some(text) => Rollout::Waiting { text: text.into(), paused: false },
+                None => Rollout::Done("in effect".into()),
+            };
+            Plan::new(basis(), vec![PlanItem { speaks, rollout, ..item("a", 0, operation) }])
+        };
+        let mut world = World::new(Action::Apply);
+        for operation in [Operation::Create, Operation::Create] {
+            world.look(plan(operation, None));
+        }
+        let written = world.now;
+        let next = world.look(plan(Operation::NoChange, None));
+        assert_eq!(world.phase() == Some(Phase::InProgress), waits, "{speaks}");
+        if !waits {
+            continue;
+        }
+        let Decision::Execute(Execution { look_again: LookAgain::At(at), write, .. }) = next else {
+            panic!("{next:?}")
+        };
+        assert_eq!((at.as_second(), write.len()), (written + SETTLING.as_secs(), 0));
+        let text = &world.status.summary.as_ref().unwrap().text;
+        assert!(text.contains("its owner is given a moment to see it"), "{text}");
+        // The truth.
+        world.look(plan(Operation::NoChange, Some("Degraded=True: m")));
+        assert!(world.status.items[0].message.contains("Degraded=True: m"), "{:?}", world.status.items[0]);
+        world.now = written + SETTLING.as_secs();
+        world.look(plan(Operation::NoChange, None));
+        assert_eq!(world.phase(), Some(Phase::Completed));
+    }
+}

@@ -1,0 +1,79 @@
+//! What matters of an object whose owner writes its status all the time. Such kinds are watched in full, so that a status that says
+//! nothing new about the object's health costs no request.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use kube::api::{ApiResource, DynamicObject};
+use serde_json::Value;
+
+use crate::plan::health;
+
+/// Few and small objects. HyperConverged copies the versions of all that it owns into its status (observed at 03da3cff7325), the
+/// descheduler operator writes two conditions a minute (945dcaa9d895), NodeHealthCheck counts its nodes there.
+const TALKATIVE: [(&str, &str); 3] = [
+    ("hco.kubevirt.io", "HyperConverged"),
+    ("operator.openshift.io", "KubeDescheduler"),
+    ("remediation.medik8s.io", "NodeHealthCheck"),
+];
+
+/// Whether objects of the kind are watched in full.
+pub(super) fn is_talkative(resource: &ApiResource) -> bool {
+    TALKATIVE.contains(&(resource.group.as_str(), resource.kind.as_str()))
+}
+
+/// A number that is the same as long as nothing changes of `object` but what its status says beside its health. `None` if that can't be
+/// told.
+pub(super) fn of(object: &DynamicObject) -> Option<u64> {
+    let mut object = serde_json::to_value(object).ok()?;
+    let mut hasher = DefaultHasher::new();
+    format!("{:?} {:?} {}", health::of(&object), health::trouble(&object), health::speaks(&object)).hash(&mut hasher);
+    object.as_object_mut()?.remove("status");
+    let metadata = object.get_mut("metadata")?.as_object_mut()?;
+    metadata.remove("resourceVersion");
+    if let Some(Value::Array(entries)) = metadata.get_mut("managedFields") {
+        entries.retain(|entry| entry.get("subresource").and_then(Value::as_str) != Some("status"));
+    }
+    object.to_string().hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(version: &str, generation: i64, status: Value, times: [&str; 2]) -> DynamicObject {
+        let entries: Vec<_> = [("", times[0]), ("status", times[1])]
+            .map(|(subresource, time)| json!({"manager": "m", "operation": "Update", "time": time, "subresource": subresource}))
+            .into();
+        serde_json::from_value(json!({
+            "apiVersion": "hco.kubevirt.io/v1", "kind": "HyperConverged", "spec": {"a": generation}, "status": status,
+            "metadata": {"name": "h", "resourceVersion": version, "generation": generation, "managedFields": entries},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn r15_a_status_that_says_nothing_new_of_health_is_no_other_content() {
+        let times = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"];
+        let status = |related: u32, degraded: &str| {
+            json!({"observedGeneration": 1, "relatedObjects": [{"resourceVersion": related.to_string()}],
+                "conditions": [{"type": "Degraded", "status": degraded, "message": "m"}]})
+        };
+        let first = of(&object("5", 1, status(1, "False"), times));
+        assert!(first.is_some());
+        assert_eq!(of(&object("6", 1, status(2, "False"), [times[0], "2026-01-01T00:00:09Z"])), first);
+        for (name, other) in [
+            ("health", object("6", 1, status(1, "True"), times)),
+            ("spec", object("6", 2, status(1, "False"), times)),
+            (
+                "another owner of the same fields",
+                object("6", 1, status(1, "False"), ["2026-01-01T00:00:09Z", times[1]]),
+            ),
+            ("no word of health", object("6", 1, json!({"observedGeneration": 1}), times)),
+        ] {
+            assert_ne!(of(&other), first, "{name}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What the owners of applied objects say of them, during an execution and afterwards.
+
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use virt_advisor::api::{Phase, VirtPlatformConfigStatus};
+
+use crate::fixture::{Fixture, Setup, descheduler, hyper_converged};
+
+/// As the descheduler operator says it (945dcaa9d895): one manager for each part, the sentence in the reason.
+fn part(degraded: bool) -> Value {
+    let (status, reason) = match degraded {
+        true => ("True", r#"route.route.openshift.io "prometheus-k8s" not found"#),
+        false => ("False", "AsExpected"),
+    };
+    json!({"type": "TargetConfigControllerDegraded", "status": status, "reason": reason, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+}
+
+async fn say(fixture: &Fixture, object: &Value, status: Value) {
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let params = PatchParams { field_manager: Some("its-operator".to_owned()), ..PatchParams::default() };
+    fixture.api(object).patch_status(name, &params, &Patch::Merge(json!({"status": status}))).await.unwrap();
+}
+
+fn trouble(status: &VirtPlatformConfigStatus) -> Option<(&str, &str)> {
+    let found = status.conditions.iter().find(|found| found.type_ == "OwnerUnhealthy")?;
+    Some((&found.status, &found.message))
+}
+
+/// Faults R10 and R11: Completed and "In effect" while the operator of the object says that it is degraded; and what it says later was not
+/// looked at. Fault R15: each write of a status cost requests.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r10_r11_r15_what_an_owner_says_is_followed_and_costs_nothing_while_it_is_the_same() {
+    let mut fixture = Fixture::without_operator(Setup::default()).await;
+    fixture.patience = Duration::from_millis(1500);
+    fixture.start_operator();
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "Apply", "options": {"loadAware": {"enablePSIMetrics": false}}})).await;
+    fixture.wait_for(Phase::Completed).await;
+    let target = descheduler(json!({}));
+    say(&fixture, &target, json!({"conditions": [part(false)]})).await;
+    fixture.rest().await;
+
+    let options = json!({"loadAware": {"enablePSIMetrics": false, "deschedulingIntervalSeconds": 600}});
+    fixture.patch(json!({"options": options})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    fixture.patch(json!({"approvedPlanHash": plan.plan_hash})).await;
+    // Its conditions are those of before, and good.
+    let written = |status: &VirtPlatformConfigStatus| {
+        assert_ne!(status.phase, Some(Phase::Completed), "the owner has had no time");
+        status.items[0].message.starts_with("Written")
+    };
+    fixture.wait("the write", written).await;
+    say(&fixture, &target, json!({"conditions": [part(true)]})).await;
+    let degraded = fixture.wait("its word", |status| status.items[0].message.contains("prometheus-k8s")).await;
+    assert_eq!((degraded.phase, trouble(&degraded)), (Some(Phase::InProgress), None));
+    say(&fixture, &target, json!({"conditions": [part(false)]})).await;
+    fixture.wait_for(Phase::Completed).await;
+    fixture.rest().await;
+
+    // It becomes unwell later: told, and no other plan.
+    let before = fixture.config().await.status.unwrap();
+    say(&fixture, &target, json!({"conditions": [part(true)]})).await;
+    let unwell = fixture.wait("trouble", |status| trouble(status).is_some_and(|(status, _)| status == "True")).await;
+    let (_, told) = trouble(&unwell).unwrap();
+    assert!(told.contains("KubeDescheduler") && told.contains("TargetConfigControllerDegraded=True"), "{told}");
+    assert_eq!((unwell.phase, &unwell.plan_hash), (Some(Phase::Completed), &before.plan_hash));
+    assert_eq!(unwell.items, before.items);
+    assert!(unwell.summary.unwrap().text.contains("prometheus-k8s"));
+    say(&fixture, &target, json!({"conditions": [part(false)]})).await;
+    fixture.wait("its end", |status| trouble(status).is_some_and(|(status, _)| status == "False")).await;
+    fixture.rest().await;
+
+    // An input and a target whose owners write all the time that nothing is new.
+    let input = hyper_converged("v1beta1", json!({}));
+    for written in 0..2 {
+        say(&fixture, &input, json!({"relatedObjects": [{"resourceVersion": written.to_string()}]})).await;
+        say(&fixture, &target, json!({"readyReplicas": written})).await;
+    }
+    fixture.rest().await;
+    let mark = fixture.mark();
+    for written in 2..22 {
+        say(&fixture, &input, json!({"relatedObjects": [{"resourceVersion": written.to_string()}]})).await;
+        say(&fixture, &target, json!({"readyReplicas": written})).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    fixture.rest().await;
+    let asked: Vec<_> = fixture.requests(&mark).into_iter().filter(|request| !request.is_watch()).collect();
+    assert!(asked.is_empty(), "{asked:#?}");
+    // What matters is seen all the same.
+    fixture.edit(&target, json!({"spec": {"deschedulingIntervalSeconds": 3600}}), "somebody").await;
+    fixture.wait_for(Phase::Drifted).await;
+    fixture.finish().await;
+}
