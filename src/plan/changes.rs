@@ -8,13 +8,14 @@ use super::item::PlanItem;
 use super::{Plan, moved, overrides};
 use crate::api::{FIELD_MANAGER, Input, InputBefore, Item, Operation, PoolTerms, VirtPlatformConfigStatus};
 
-/// Inputs whose values differ from those that the published plan was made from, each with old and new value.
+/// Inputs whose values differ from those that the published plan was made from, each with old and new value. What it was not made from can't
+/// have changed: a feature that is switched on, or a plan that is no longer blocked, reads more. An annotation that overrides something
+/// is an input only where it is there.
 #[must_use]
 pub fn changed_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<String> {
-    let changed = plan.basis.inputs.iter().filter_map(|input| {
-        let before = known(status, input);
-        let from = before.and_then(|before| before.value.as_ref());
-        before.is_none_or(|before| before.value != input.value).then(|| told(input, from))
+    let changed = plan.basis.inputs.iter().filter_map(|input| match known(status, input) {
+        Some(before) => (before.value != input.value).then(|| told(input, before.value.as_ref())),
+        None => overrides::is_override(input).then(|| told(input, None)),
     });
     let gone = gone(status, plan).map(|before| told(&Input { value: None, ..before.clone() }, before.value.as_ref()));
     changed.chain(gone).collect()
@@ -30,12 +31,10 @@ fn gone<'a>(status: &'a VirtPlatformConfigStatus, plan: &Plan) -> impl Iterator<
 }
 
 /// Whether something in `plan` is there because others have changed it since a plan was last carried out: an input, an override by annotation,
-/// a field that was applied, or an item that was set aside and is not any more: its review is one of its own. What the profile has not read before is no change: other options make it read more.
+/// a field that was applied, or an item that was set aside and is not any more: its review is one of its own.
 #[must_use]
 pub(super) fn others_have_changed(status: &VirtPlatformConfigStatus, plan: &Plan) -> bool {
-    let inputs = with_earlier_values(status, plan);
-    let mut changed = inputs.iter().filter(|input| input.changed_from.is_some());
-    changed.any(|input| known(status, input).is_some() || overrides::is_override(input))
+    with_earlier_values(status, plan).iter().any(|input| input.changed_from.is_some())
         || gone(status, plan).next().is_some()
         || plan.items.iter().any(|item| !item.moved.is_empty() || (item.changes() && was_set_aside(status, item)))
 }
@@ -48,7 +47,8 @@ fn was_set_aside(status: &VirtPlatformConfigStatus, item: &PlanItem) -> bool {
 /// Whether `plan` was made from the values that the published one was made from.
 #[must_use]
 pub(super) fn has_same_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> bool {
-    status.inputs.len() == plan.basis.inputs.len() && changed_inputs(status, plan).is_empty()
+    let is_same = |input: &Input| known(status, input).is_some_and(|before| before.value == input.value);
+    status.inputs.len() == plan.basis.inputs.len() && plan.basis.inputs.iter().all(is_same)
 }
 
 /// The inputs of `plan`, each with what it was when a plan was last carried out.
@@ -62,7 +62,8 @@ pub(super) fn with_earlier_values(status: &VirtPlatformConfigStatus, plan: &Plan
             Some(before) => InputBefore { value: before.value.clone() },
             None => InputBefore::default(),
         };
-        let changed = !first && (before.is_none() || earlier.value != input.value);
+        let is_known = before.is_some() || overrides::is_override(input);
+        let changed = !first && is_known && earlier.value != input.value;
         Input { changed_from: changed.then_some(earlier), ..input.clone() }
     };
     plan.basis.inputs.iter().map(with).collect()

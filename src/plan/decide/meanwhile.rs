@@ -208,3 +208,36 @@ fn history_and_messages_tell_what_was_done_and_what_is_said_now() {
         assert_eq!(world.status.items[0].message, reason);
     }
 }
+
+/// Fault R22: what was not read before has not changed.
+#[test]
+fn r22_an_input_that_was_not_read_before_has_not_changed() {
+    let with = |inputs: &[Input], options: i32, operations| {
+        Plan::new(Basis { inputs: inputs.to_vec(), options: Some(json!(options)), ..basis() }, plan(operations).items)
+    };
+    let drift = |world: &World| {
+        world.status.conditions.iter().any(|found| found.type_ == "InputDependencyDrift" && found.status == "True")
+    };
+    let (limit, more) = (input("/spec/limit", json!(1)), input("/spec/more", json!(12)));
+    for blocked in [false, true] {
+        let mut world = World::new(Action::DryRun);
+        world.wanted.options = Some(json!(0));
+        let before = if blocked { [Operation::Blocked, Operation::Create] } else { CREATE };
+        world.look(with(std::slice::from_ref(&limit), 0, before));
+        world.wanted.options = Some(json!(1));
+        world.edit(Action::DryRun);
+        world.look(with(&[limit.clone(), more.clone()], 1, CREATE));
+        assert_eq!((world.phase(), world.reason()), (Some(Phase::ReviewRequired), reason::OPTIONS_CHANGED));
+        assert!(!drift(&world), "{:?}", world.status.conditions);
+        // From then on it can.
+        world.look(with(&[limit.clone(), input("/spec/more", json!(13))], 1, CREATE));
+        assert_eq!((world.reason(), drift(&world)), (reason::INPUT_DEPENDENCY_DRIFT, true));
+    }
+    // An annotation that comes is a change, also where the profile reads nothing else.
+    let mut world = World::new(Action::DryRun);
+    world.wanted.options = Some(json!(0));
+    world.look(with(&[], 0, CREATE));
+    let patch = format!("/metadata/annotations/{}", PATCH.replace('/', "~1"));
+    world.look(with(&[input(&patch, json!("[]"))], 0, CREATE));
+    assert!(drift(&world), "{:?}", world.status.conditions);
+}

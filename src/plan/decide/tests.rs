@@ -372,6 +372,7 @@ fn a_failure_is_left_only_when_its_cause_can_be_gone() {
         changed_from: None,
     };
     let mut changed = failed();
+    changed.status.inputs = vec![crate::api::Input { value: Some(Value::from(0)), ..input.clone() }];
     let other = Basis { inputs: vec![input], ..basis() };
     changed.look(Plan::new(other, plan(HALF).items));
     assert_eq!((changed.phase(), changed.reason()), (Some(Phase::ReviewRequired), reason::INPUT_DEPENDENCY_DRIFT));
