@@ -1,5 +1,6 @@
 //! What an answer of the API server means for us: gone, moved, refused for good, or worth trying again.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use kube::core::Status;
@@ -192,6 +193,14 @@ const PERMANENT: [&str; 6] = [
 /// Texts of answers that come from a webhook that does not answer (observed on kube-apiserver 1.36).
 const WEBHOOK: [&str; 2] = ["failed calling webhook", "conversion webhook for "];
 
+/// Texts of a webhook that denies a request since something moved while it asked the server itself: HyperConverged's dry-runs what it would
+/// make of KubeVirt (kubevirt/hyperconverged-cluster-operator pkg/webhooks/validator, `updateOperatorCr`; up to 1.18 it passes the answer
+/// of the server on, k8s.io/apiserver pkg/registry/generic/registry, `OptimisticLockErrorMsg`).
+const MOVED_WITHIN: [&str; 2] = [
+    "due to persistent conflicts",
+    "the object has been modified; please apply your changes to the latest version and try again",
+];
+
 /// Beginnings of what a server says that only is not ready, or can't answer in time (apiserver and etcd, observed on
 /// kube-apiserver 1.36). Whatever else it says with such a code may quote an object, and is left out.
 const NOT_READY: [&str; 9] = [
@@ -232,12 +241,16 @@ fn of_status(status: &Status) -> ClusterError {
         ClusterError::Refused(Refusal {
             code: status.code,
             reason: words(&status.reason),
-            message: words(&status.message),
+            message: words(&in_order(&status.message)),
             causes: causes.take(CAUSES).collect(),
         })
     };
+    let is_denied = ["denied the request", "denied request:"].iter().any(|text| status.message.contains(text));
+    if is_denied && MOVED_WITHIN.iter().any(|text| status.message.contains(text)) {
+        return ClusterError::Moved;
+    }
     // Admission may refuse with whatever code it likes.
-    if ["denied the request", "denied request:"].iter().any(|text| status.message.contains(text)) {
+    if is_denied {
         return refused();
     }
     match status.code {
@@ -260,6 +273,15 @@ fn of_status(status: &Status) -> ClusterError {
     }
 }
 
+/// The words of a refusal; of several errors of a typed patch in order: the server tells them as a map gives them (structured-merge-diff
+/// typed/helpers.go, `ValidationErrors`), and each order would be another status.
+fn in_order(message: &str) -> Cow<'_, str> {
+    let Some((head, errors)) = message.split_once("errors:\n") else { return Cow::Borrowed(message) };
+    let mut errors: Vec<_> = errors.lines().map(str::trim).collect();
+    errors.sort_unstable();
+    Cow::Owned(format!("{head}{}", errors.join("; ")))
+}
+
 /// The manager that a conflict's message names: `conflict with "NAME" using VERSION`, or without version.
 fn manager(message: &str) -> &str {
     let quoted = message.strip_prefix("conflict with \"").unwrap_or(message);
@@ -277,6 +299,24 @@ mod tests {
         assert_eq!(manager("conflict with \"kubectl-create\" using operator.openshift.io/v1"), "kubectl-create");
         assert_eq!(manager("conflict with \"them\""), "them");
         assert_eq!(manager("conflict with \"odd \\\"name\" using v1"), "odd \\\"name");
+    }
+
+    /// Fault R13: two errors of one patch, as they come.
+    #[test]
+    fn r13_errors_of_a_typed_patch_have_one_order() {
+        let told = |one: &str, other: &str| {
+            let message = format!(
+                "failed to create typed patch object (/w; example.dev/v1, Kind=Widget): errors:\n  {one}\n  {other}"
+            );
+            match of_status(&serde_json::from_value(json!({"code": 500, "message": message})).unwrap()) {
+                ClusterError::Refused(refusal) => refusal.message,
+                other => panic!("{other:?}"),
+            }
+        };
+        let [one, other] = [".spec.a: field not declared in schema", ".spec.b: expected list, got &{x}"];
+        assert_eq!(told(one, other), told(other, one));
+        let in_order = in_order("x): errors:\n  .spec.b: no\n  .spec.a: no");
+        assert_eq!(in_order, "x): .spec.a: no; .spec.b: no");
     }
 
     #[test]
@@ -308,6 +348,31 @@ mod tests {
             (400, "BadRequest", "strict decoding error", json!(null), "refused"),
             (401, "Unauthorized", "", json!(null), "again"),
             (403, "Forbidden", "exceeded quota", json!(null), "refused"),
+            (
+                403,
+                "Forbidden",
+                "admission webhook \"validate-hco.kubevirt.io\" denied the request: no",
+                json!(null),
+                "refused",
+            ),
+            // Fault R13, as HyperConverged's webhook says it from 1.19 on and before.
+            (
+                403,
+                "Forbidden",
+                "admission webhook \"validate-hco.kubevirt.io\" denied the request: failed to dry-run update \
+                kubevirt.io/v1, Kind=KubeVirt after 3 retries due to persistent conflicts",
+                json!(null),
+                "moved",
+            ),
+            (
+                403,
+                "Forbidden",
+                "admission webhook \"validate-hco.kubevirt.io\" denied the request: Operation cannot be fulfilled on \
+                kubevirts.kubevirt.io \"kubevirt-kubevirt-hyperconverged\": the object has been modified; please apply your changes to \
+                the latest version and try again",
+                json!(null),
+                "moved",
+            ),
             (404, "", "page not found", json!(null), "not served"),
             (404, "NotFound", "", json!(null), "absent"),
             (404, "NotFound", "", namespace, "absent"),
