@@ -35,6 +35,9 @@ struct Served {
     instead: Vec<String>,
     limit_total: bool,
     limit_node: bool,
+    /// Whether evictions that KubeVirt turns into migrations are told from failed ones; without that they are asked for again and again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    background: bool,
 }
 
 pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, DraftError> {
@@ -125,6 +128,7 @@ fn object(
         "interval": options.descheduling_interval_seconds,
         "mode": options.mode,
         "profiles": profiles,
+        "background": customizations || served.background,
         "customizations": customizations,
         "thresholds": options.dev_deviation_thresholds,
         "limits": limits,
@@ -160,6 +164,9 @@ fn served(inputs: &Inputs) -> Result<Served, DraftError> {
         let served = Served {
             instead: if profile.is_some() { Vec::new() } else { offered },
             profile: profile.map(str::to_owned),
+            // The other profiles have it whenever they are offered.
+            background: profile == Some(GENERIC)
+                && spec.pointer("/profileCustomizations/properties/devEnableEvictionsInBackground").is_some(),
             limit_total: limit("total"),
             limit_node: limit("node"),
         };

@@ -182,3 +182,19 @@ fn options_of_the_wrong_type_name_the_option() {
     let error = PROFILE.configure(Some(&json!({"mode": "Sometimes"}))).err().expect("refused").to_string();
     assert!(error.contains("spec.options.loadAware") && error.contains("Sometimes"), "{error}");
 }
+
+/// Fault R20: HCOMisconfiguredDescheduler fires wherever evictions in background are not switched on
+/// (hyperconverged-cluster-operator release-1.13, pkg/util/cluster.go, `RefreshDeschedulerCR`), and 4.17 has them for every profile.
+#[test]
+fn r20_evictions_in_background_are_on_wherever_the_release_has_them() {
+    for (has, want) in [(false, Value::Null), (true, json!({"devEnableEvictionsInBackground": true}))] {
+        let mut crd = crd(&["LongLifecycle"], &[]);
+        let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+        if has {
+            spec["profileCustomizations"] =
+                json!({"properties": {"devEnableEvictionsInBackground": {"type": "boolean"}}});
+        }
+        let drafts = planner(json!({})).draft(&inputs(crd, None, Some(hco("v1beta1", 5, 2)))).unwrap();
+        assert_eq!(descheduler(&drafts)["spec"]["profileCustomizations"], want, "{has}");
+    }
+}

@@ -13,7 +13,7 @@ use profile_sdk::{
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use options::{HigherDensity, RATIO_WITHOUT_SWAP};
+use options::{HigherDensity, NO_OVERCOMMIT, RATIO_WITHOUT_SWAP};
 
 /// The profile, for the registry.
 pub const PROFILE: &dyn Profile = &VirtHigherDensity;
@@ -155,6 +155,13 @@ impl HigherDensity {
         let reason = "gives guests more memory than is requested for them, and shares equal pages of memory";
         let draft = Draft::new("configure-higher-density", Body::Ensure(object), reason);
         let mut notes = Vec::new();
+        if self.ratio() > NO_OVERCOMMIT {
+            notes.push(
+                "from its release 1.16 on, HyperConverged then deploys wasp-agent, a privileged DaemonSet with SecurityContextConstraints of its \
+                 own, unless virt-platform-autopilot manages swap"
+                    .to_owned(),
+            );
+        }
         if self.ratio() > RATIO_WITHOUT_SWAP {
             notes.push("whether the workers really have swap can't be seen through the API: look before memory is overcommitted".to_owned());
         }

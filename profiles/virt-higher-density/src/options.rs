@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 /// Above this, guests count on more memory than machines without swap can give them.
 pub(crate) const RATIO_WITHOUT_SWAP: i32 = 120;
+/// Guests have just the memory that is requested for them (HyperConverged Cluster Operator, controllers/handlers/wasp-agent,
+/// `NoOverCommitPercentage`).
+pub(crate) const NO_OVERCOMMIT: i32 = 100;
 
 /// Options of the profile virt-higher-density.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -135,3 +135,13 @@ fn options_that_do_not_fit_name_the_option_and_what_to_do() {
         assert!(error.contains("spec.options.virtHigherDensity") && error.contains(says), "{options}: {error}");
     }
 }
+
+/// Fault R16: what HyperConverged deploys because of our field is said, and only where it does.
+#[test]
+fn r16_wasp_agent_is_told_of_where_memory_is_overcommitted() {
+    for (ratio, told) in [(100, false), (101, true), (150, true)] {
+        let drafts = drafts(&json!({"memoryToRequestRatio": ratio}), "v1");
+        let notes = drafts.last().unwrap().notes.join(" ");
+        assert_eq!(notes.contains("wasp-agent, a privileged DaemonSet"), told, "{ratio}: {notes}");
+    }
+}
