@@ -1,25 +1,12 @@
-//! What matters of an object whose owner writes its status all the time. Such kinds are watched in full, so that a status that says
+//! What matters of an object whose owner writes its status all the time ([`profile_sdk::is_talkative`]). Such kinds are watched in full, so that a status that says
 //! nothing new about the object's health costs no request.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::DynamicObject;
 use serde_json::Value;
 
 use crate::plan::health;
-
-/// Few and small objects. HyperConverged copies the versions of all that it owns into its status (observed at 03da3cff7325), the
-/// descheduler operator writes two conditions a minute (945dcaa9d895), NodeHealthCheck counts its nodes there.
-const TALKATIVE: [(&str, &str); 3] = [
-    ("hco.kubevirt.io", "HyperConverged"),
-    ("operator.openshift.io", "KubeDescheduler"),
-    ("remediation.medik8s.io", "NodeHealthCheck"),
-];
-
-/// Whether objects of the kind are watched in full.
-pub(super) fn is_talkative(resource: &ApiResource) -> bool {
-    TALKATIVE.contains(&(resource.group.as_str(), resource.kind.as_str()))
-}
 
 /// A number that is the same as long as nothing changes of `object` but what its status says beside its health. `None` if that can't be
 /// told.

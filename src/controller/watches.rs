@@ -17,6 +17,7 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::{DynamicResourceScope, PartialObjectMeta};
 use kube::runtime::watcher::Event;
 use kube::{Client, Resource, ResourceExt};
+use profile_sdk::is_talkative;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -307,7 +308,7 @@ impl Watches {
         let watched = self.health.begin(&served.resource);
         let client = watched.client(self.cluster.client());
         let kind = served.resource.kind.as_str();
-        let mut events = if content::is_talkative(&served.resource) {
+        let mut events = if is_talkative(&served.resource.group, &served.resource.kind) {
             let api = api_of::<DynamicObject>(client, namespace, &served.resource);
             events(api, kind, name, watched, content::of).boxed()
         } else {

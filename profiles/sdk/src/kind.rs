@@ -55,6 +55,22 @@ pub fn is_powerful(group: &str, kind: &str) -> bool {
     POWERFUL.iter().any(|(known, name)| *known == group && (*name == "*" || *name == kind))
 }
 
+/// Few and small objects whose owners write their status all the time: HyperConverged's copies the versions of all that it owns into it
+/// (kubevirt/hyperconverged-cluster-operator 03da3cff7325), the descheduler's repeats two conditions a minute
+/// (openshift/cluster-kube-descheduler-operator 945dcaa9d895), that of NodeHealthChecks counts nodes there.
+const TALKATIVE: [(&str, &str); 3] = [
+    ("hco.kubevirt.io", "HyperConverged"),
+    ("operator.openshift.io", "KubeDescheduler"),
+    ("remediation.medik8s.io", "NodeHealthCheck"),
+];
+
+/// Whether the owner of the kind's objects writes their status all the time: they are watched in full, so that what says nothing new
+/// costs no request.
+#[must_use]
+pub fn is_talkative(group: &str, kind: &str) -> bool {
+    TALKATIVE.contains(&(group, kind))
+}
+
 /// What a profile does with the objects of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
