@@ -18,17 +18,68 @@ const DROPINS: &str = "dropins";
 /// Lists of `spec.config` and the member that identifies their entries.
 const CONFIG_LISTS: [(&str, &str); 2] = [(FILES, "path"), (UNITS, "name")];
 
-/// Whether everything that `object` asks for is in `rendered`: kernel arguments and extensions (kept with duplicates, in
-/// order, among others), files and units by their identity, and the scalars that win anywhere.
-pub(super) fn holds(rendered: &Value, object: &Value) -> bool {
-    [ARGUMENTS, EXTENSIONS].iter().all(|path| is_subsequence(list(object, path), list(rendered, path)))
-        && CONFIG_LISTS.iter().all(|(path, key)| {
-            let there = by_identity(rendered, path, key);
-            let is_there = |entry: &Value| there.get(identity(entry, key)).is_some_and(|found| covers(found, entry));
-            list(object, path).iter().all(is_there)
+/// The [`claims`] of `object` that `rendered` has not, or has otherwise: another source may override them. `None` if it lacks something that
+/// none can: kernel arguments and extensions are kept with duplicates, in order, among others, and some scalars win anywhere.
+pub(super) fn missing(rendered: &Value, object: &Value) -> Option<BTreeSet<String>> {
+    let appended = [ARGUMENTS, EXTENSIONS].iter().all(|path| is_subsequence(list(object, path), list(rendered, path)));
+    let scalars = scalar_holds(rendered, object, "/spec/fips", &Value::Bool(false))
+        && scalar_holds(rendered, object, "/spec/kernelType", &Value::from("default"));
+    if !appended || !scalars {
+        return None;
+    }
+    let [files, units] = CONFIG_LISTS.map(|(path, key)| by_identity(rendered, path, key));
+    let mut missing = BTreeSet::new();
+    for file in list(object, FILES) {
+        let path = identity(file, "path");
+        if !files.get(path).is_some_and(|found| covers(found, file)) {
+            missing.insert(path.to_owned());
+        }
+    }
+    for unit in list(object, UNITS) {
+        missing.extend(missing_of_unit(units.get(identity(unit, "name")).copied(), unit));
+    }
+    Some(missing)
+}
+
+/// The claims of `unit` that `present`, the unit of that name in a rendered configuration, does not meet.
+fn missing_of_unit(present: Option<&Value>, unit: &Value) -> Vec<String> {
+    let present = present.unwrap_or(&Value::Null);
+    let meets = |member: &str, part: &Value| match (member, present.get(member)) {
+        (_, None) => false,
+        (DROPINS, Some(found)) => has_dropin(found, part),
+        (_, Some(found)) => covers(found, part),
+    };
+    let claims = claims_of_unit(unit).into_iter();
+    claims.filter(|(member, part, _)| !meets(member, part)).map(|(_, _, claim)| claim).collect()
+}
+
+/// What a MachineConfig decides that a later one may decide otherwise: files by their path, which are replaced as a whole, and of units each
+/// member and each drop-in, which are merged (facts of R27: `Merge` of Ignition's config/v3_x, as machine-config-operator calls it).
+pub(super) fn claims(object: &Value) -> BTreeSet<String> {
+    let files = list(object, FILES).iter().map(|file| identity(file, "path").to_owned());
+    let units = list(object, UNITS).iter().flat_map(claims_of_unit).map(|(_, _, claim)| claim);
+    files.chain(units).collect()
+}
+
+/// The claims of a unit: the member, its value or the drop-in, and how it is named.
+fn claims_of_unit(unit: &Value) -> Vec<(&str, &Value, String)> {
+    let name = identity(unit, "name");
+    let members =
+        unit.as_object().into_iter().flatten().filter(|(member, value)| *member != "name" && says_something(value));
+    members
+        .flat_map(|(member, value)| match (member.as_str(), value) {
+            (DROPINS, Value::Array(dropins)) => {
+                dropins.iter().map(|dropin| (DROPINS, dropin, format!("{name} {}", identity(dropin, "name")))).collect()
+            }
+            (member, value) => vec![(member, value, format!("{name} {member}"))],
         })
-        && scalar_holds(rendered, object, "/spec/fips", &Value::Bool(false))
-        && scalar_holds(rendered, object, "/spec/kernelType", &Value::from("default"))
+        .collect()
+}
+
+/// Whether everything that `object` asks for is in `rendered`.
+#[cfg(test)]
+fn holds(rendered: &Value, object: &Value) -> bool {
+    missing(rendered, object).is_some_and(|missing| missing.is_empty())
 }
 
 /// The entries of a list by what identifies them; of several with one identity the first.
@@ -115,6 +166,8 @@ pub(super) struct Differences {
     /// Of the entries, files that the pool has otherwise, from other objects. A unit is merged member by member, a file is
     /// replaced as a whole.
     pub(super) replaced: Vec<String>,
+    /// Of units that the pool has from other objects, the [`claims`] that it does not meet, by unit.
+    pub(super) disputed: BTreeMap<String, Vec<String>>,
 }
 
 impl Differences {
@@ -145,6 +198,9 @@ impl Differences {
                 let by_others = |present: &Value| ours.is_none_or(|ours| !covers(present, ours));
                 if path == FILES && present.copied().is_some_and(by_others) {
                     found.replaced.push(name.to_owned());
+                }
+                if path == UNITS && present.copied().is_some_and(by_others) {
+                    found.disputed.insert(name.to_owned(), missing_of_unit(present.copied(), entry));
                 }
                 found.entries.push(name.to_owned());
             }

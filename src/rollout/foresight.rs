@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::contents::{Differences, Parts};
+use super::contents::{self, Differences, Parts};
 use super::pool::{Pool, labels};
 use super::{Outlook, Planned};
 use crate::plan::digest;
@@ -25,15 +25,34 @@ pub(super) struct Studies {
     /// How a planned change differs from a rendered configuration, by its name and the change.
     differences: BTreeMap<(String, String), Differences>,
     /// What a source brings, and its place in the order of merging, by the rendered configuration and its name.
-    sources: BTreeMap<(String, String), Arc<(Parts, Place)>>,
+    sources: BTreeMap<(String, String), Arc<Source>>,
+}
+
+/// What is known of a source of a rendered configuration.
+#[derive(Debug, Default)]
+pub(super) struct Source {
+    pub(super) parts: Parts,
+    place: Place,
+    claims: BTreeSet<String>,
+}
+
+impl Source {
+    pub(super) fn of(object: &Value) -> Self {
+        Self { parts: Parts::of(object), place: Place::of(object), claims: contents::claims(object) }
+    }
+
+    /// Whether it decides what `claim` names otherwise than an object at `place`.
+    pub(super) fn overrides(&self, claim: &str, place: &Place) -> bool {
+        self.place > *place && self.claims.contains(claim)
+    }
 }
 
 /// The order in which MachineConfigs are merged: role worker first, then by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Place(bool, String);
+pub(super) struct Place(bool, String);
 
 impl Place {
-    fn of(object: &Value) -> Self {
+    pub(super) fn of(object: &Value) -> Self {
         let worker = labels(object).get(ROLE).is_some_and(|role| role == "worker");
         Self(!worker, name(object).to_owned())
     }
@@ -66,7 +85,7 @@ impl Studies {
         // The same may be among what another pool lists: what was read must be known, or it is asked for again and again.
         let mut listing = pools.values().filter(|pool| pool.sources.contains(name)).peekable();
         if listing.peek().is_some() {
-            let found = Arc::new(read.map_or_else(Default::default, |read| (Parts::of(read), Place::of(read))));
+            let found = Arc::new(read.map_or_else(Source::default, Source::of));
             let keys = listing.map(|pool| (pool.wanted.clone(), name.to_owned()));
             self.sources.extend(keys.map(|key| (key, Arc::clone(&found))));
         }
@@ -177,7 +196,7 @@ impl View<'_> {
         let Some(differences) = self.differences else {
             return vec![pool.wanted.clone()];
         };
-        if differences.replaced.is_empty() && Rivals::among(differences).is_empty() {
+        if differences.replaced.is_empty() && differences.disputed.is_empty() && Rivals::among(differences).is_empty() {
             return Vec::new();
         }
         let known = |source: &&String| self.studies.sources.contains_key(&(pool.wanted.clone(), (*source).clone()));
@@ -186,12 +205,12 @@ impl View<'_> {
     }
 
     /// The other sources of the pool, sorted by their names.
-    fn sources(&self) -> impl Iterator<Item = (&str, &Parts, &Place)> {
+    fn sources(&self) -> impl Iterator<Item = (&str, &Source)> {
         let wanted = &self.pool.wanted;
         let of_pool = self.studies.sources.range((wanted.clone(), String::new())..);
         let of_pool = of_pool.take_while(move |((rendered, _), _)| rendered == wanted);
-        let all = of_pool.map(|((_, source), found)| (source.as_str(), &found.0, &found.1));
-        all.filter(|(source, ..)| *source != name(self.object))
+        let all = of_pool.map(|((_, source), found)| (source.as_str(), found.as_ref()));
+        all.filter(|(source, _)| *source != name(self.object))
     }
 
     /// Files that other sources bring too: who, and which of them overrides the object's.
@@ -199,15 +218,23 @@ impl View<'_> {
         let place = Place::of(self.object);
         let files: BTreeSet<_> = files.iter().map(String::as_str).collect();
         let mut shared: BTreeMap<_, Shared<'_>> = BTreeMap::new();
-        for (source, parts, other) in self.sources() {
-            for name in parts.names() {
+        for (source, other) in self.sources() {
+            for name in other.parts.names() {
                 let Some(file) = files.get(name) else { continue };
                 let found = shared.entry(*file).or_default();
                 found.by.push(source);
-                found.overridden_by = found.overridden_by.or_else(|| (*other > place).then_some(source));
+                found.overridden_by = found.overridden_by.or_else(|| other.overrides(name, &place).then_some(source));
             }
         }
         shared
+    }
+
+    /// Parts of units that others override, each with the first who does.
+    fn overridden<'a>(&'a self, disputed: &'a BTreeMap<String, Vec<String>>) -> BTreeMap<&'a str, &'a str> {
+        let place = Place::of(self.object);
+        let by =
+            |claim: &str| self.sources().find(|(_, other)| other.overrides(claim, &place)).map(|(source, _)| source);
+        disputed.values().flatten().filter_map(|claim| Some((claim.as_str(), by(claim)?))).collect()
     }
 
     fn add_to(&self, effect: &mut Effect) {
@@ -218,7 +245,12 @@ impl View<'_> {
         let shared = self.shared(&found.replaced);
         effect.notes.extend(note_overridden(&pool.name, &shared));
         effect.notes.extend(note_replaced(&pool.name, &shared));
-        let in_force = |entry: &String| shared.get(entry.as_str()).is_none_or(|found| found.overridden_by.is_none());
+        let overridden = self.overridden(&found.disputed);
+        effect.notes.extend(note_overridden_units(&pool.name, &overridden));
+        let in_force = |entry: &String| match found.disputed.get(entry) {
+            Some(claims) => !claims.iter().all(|claim| overridden.contains_key(claim.as_str())),
+            None => shared.get(entry.as_str()).is_none_or(|found| found.overridden_by.is_none()),
+        };
         let changes = self.differences.is_none()
             || found.appended
             || found.other
@@ -237,8 +269,8 @@ impl View<'_> {
     fn note_rivals(&self, found: &Differences, effect: &mut Effect) {
         let rivals = Rivals::among(found);
         for (ours, theirs) in rivals.pairs().take(TOLD) {
-            let by = self.sources().filter(|(_, parts, _)| parts.sets(theirs));
-            let by: Vec<_> = by.map(|(source, ..)| source.to_owned()).collect();
+            let by = self.sources().filter(|(_, other)| other.parts.sets(theirs));
+            let by: Vec<_> = by.map(|(source, _)| source.to_owned()).collect();
             if by.is_empty() {
                 // Rendered of a source that is something else by now, or that can't be read.
                 effect.notes.push(format!(
@@ -290,6 +322,18 @@ fn note_overridden(pool: &str, shared: &BTreeMap<&str, Shared<'_>>) -> Option<St
             ))
         }
     }
+}
+
+/// The parts of units that stay as they are on the pool of that name, in a sentence.
+fn note_overridden_units(pool: &str, overridden: &BTreeMap<&str, &str>) -> Option<String> {
+    let told: Vec<_> =
+        overridden.iter().map(|(claim, by)| format!("{} (by {by})", claim.replacen(' ', ": ", 1))).collect();
+    (!told.is_empty()).then(|| {
+        format!(
+            "On pool {pool} other MachineConfigs override parts of units, which stay as they are: {}.",
+            listed(&told)
+        )
+    })
 }
 
 /// The files of other MachineConfigs that are replaced on the pool of that name, in a sentence.

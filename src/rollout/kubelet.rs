@@ -151,6 +151,16 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, makers: &Makers, planned: 
                      one sets into that one and set this item aside, or delete that one"
                 )));
             }
+            if counts && files_beside(planned.live) != files_beside(planned.result) {
+                effect.notes.push(format!(
+                    "Pool {of_pool} has a KubeletConfig of its own (rendered as {other}), which overrides this one but for what is in files \
+                     beside kubelet.conf (autoSizingReserved, systemReserved, logLevel): its machines reboot for these."
+                ));
+                effect.pools.insert(of_pool.clone(), pool.effect());
+                effect.notes.extend(pool.obstacles());
+                overridden.push(of_pool.as_str());
+                continue;
+            }
             if counts {
                 overridden.push(of_pool.as_str());
                 effect.notes.push(format!(
@@ -182,6 +192,22 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, makers: &Makers, planned: 
         }));
     }
     Outlook::Known(Ok(effect))
+}
+
+/// What the controllers write beside /etc/kubernetes/kubelet.conf, which another KubeletConfig does not override unless it sets the same:
+/// /etc/node-sizing-enabled.env and the kubelet's log level (pkg/controller/kubelet-config/helpers.go of machine-config-operator,
+/// `generateKubeletIgnFiles`, release-4.14 to 5.0).
+fn files_beside(object: Option<&Value>) -> Vec<&Value> {
+    let pointers = ["/spec/autoSizingReserved", "/spec/logLevel"].map(str::to_owned);
+    let reserved =
+        ["memory", "cpu", "ephemeral-storage"].map(|name| format!("/spec/kubeletConfig/systemReserved/{name}"));
+    let all = pointers.iter().chain(&reserved);
+    all.map(|pointer| object.and_then(|object| object.pointer(pointer)).unwrap_or(&Value::Null)).collect()
+}
+
+/// Whether something of `object` takes effect where another KubeletConfig overrides it.
+pub(super) fn has_files_beside(object: &Value) -> bool {
+    files_beside(Some(object)).iter().any(|value| !value.is_null())
 }
 
 /// Why `result` must not be written, whatever else there is.
@@ -471,6 +497,37 @@ mod tests {
         let Outlook::Known(Err(problem)) = outlook(&empty, &none, planned(false)) else { panic!("a plan") };
         assert!(problem.contains("has no machines"), "{problem}");
         assert!(matches!(outlook(&empty, &none, planned(true)), Outlook::Known(Ok(_))));
+    }
+
+    /// Fault R5: what is in a file of its own reboots machines that another KubeletConfig keeps from the rest.
+    #[test]
+    fn r5_files_beside_the_configuration_reach_pools_that_override_it() {
+        let sources = ["99-infra-generated-kubelet"];
+        let mut all = pools(&[]);
+        let infra = json!({
+            "metadata": {"name": "infra", "labels": {"pool": "infra"}}, "status": {"machineCount": 2},
+            "spec": {
+                "configuration": {"name": "r", "source": [{"name": sources[0]}]},
+                "machineConfigSelector": {"matchExpressions": [{"key": ROLE, "operator": "In", "values": ["worker", "infra"]}]},
+            },
+        });
+        all.insert("infra".to_owned(), Pool::read(&infra));
+        let known = makers(&sources, Some("theirs"));
+        let plain = config(json!({"maxPods": 300}));
+        for (more, reboot) in [
+            (json!({"kubeletConfig": {"maxPods": 400}}), vec!["worker"]),
+            (json!({"autoSizingReserved": true}), vec!["infra", "worker"]),
+            (json!({"logLevel": 4}), vec!["infra", "worker"]),
+            (json!({"kubeletConfig": {"systemReserved": {"memory": "2Gi"}}}), vec!["infra", "worker"]),
+        ] {
+            let mut result = plain.clone();
+            result["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            for live in [None, Some(&plain)] {
+                let planned = Planned { live, result: Some(&result), takes_back: false };
+                let Outlook::Known(Ok(effect)) = outlook(&all, &known, planned) else { panic!("{more}") };
+                assert_eq!(effect.pools.into_keys().collect::<Vec<_>>(), reboot, "{more}");
+            }
+        }
     }
 
     /// Case M11: of two for one pool the settings of one are lost.

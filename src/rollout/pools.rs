@@ -9,7 +9,7 @@ use profile_sdk::Kind;
 use serde_json::{Value, json};
 
 use super::contents::{self, Parts};
-use super::foresight::{self, Studies};
+use super::foresight::{self, Place, Source, Studies};
 use super::holdup;
 use super::kubelet::{self, Verdict};
 use super::pool::{Pool, labels};
@@ -30,12 +30,12 @@ type Made = (String, String, i64);
 #[derive(Default)]
 struct State {
     pools: BTreeMap<String, Pool>,
-    /// Whether a rendered configuration holds an object of this content. Rendered ones never change.
-    held: BTreeMap<(String, String), bool>,
+    /// What of an object of this content a rendered configuration has not ([`contents::missing`]). Rendered ones never change.
+    held: BTreeMap<(String, String), Option<BTreeSet<String>>>,
     /// What a rendered configuration consists of.
     rendered: BTreeMap<String, Parts>,
     /// What its sources brought when they were read after it, by its name and theirs.
-    sources: BTreeMap<(String, String), Arc<Parts>>,
+    sources: BTreeMap<(String, String), Arc<Source>>,
     /// The MachineConfigs that were made of KubeletConfigs.
     generated: BTreeMap<Made, Value>,
     /// Of which KubeletConfig that is there was made what pools list, by the rendered configuration that lists it and its name.
@@ -175,21 +175,23 @@ impl Rollouts for MachineConfigPools {
                 let gone: Vec<_> =
                     state.generated.keys().filter(|(known, ..)| known == name || !listed(known)).cloned().collect();
                 gone.iter().for_each(|key| drop(state.generated.remove(key)));
-                state.generated.insert(of_this, json!({"spec": read.get("spec")}));
+                let part = |pointer: &str| read.pointer(pointer).cloned().unwrap_or_default();
+                let metadata = json!({"name": name, "labels": part("/metadata/labels")});
+                state.generated.insert(of_this, json!({"metadata": metadata, "spec": part("/spec")}));
                 return;
             }
         }
         if wanted.contains(name) {
             let made: Vec<_> = state.generated.values().cloned().collect();
             for object in made.iter().chain([object]) {
-                state.held.insert((name.to_owned(), content(object)), contents::holds(read, object));
+                state.held.insert((name.to_owned(), content(object)), contents::missing(read, object));
             }
             state.rendered.insert(name.to_owned(), Parts::of(read));
         }
         // The same may be among what another pool lists: what was read must be known, or it is asked for again and again.
         let pools = state.pools.values().filter(|pool| pool.sources.contains(name));
         let keys: Vec<_> = pools.map(|pool| (pool.wanted.clone(), name.to_owned())).collect();
-        let parts = Arc::new(Parts::of(read));
+        let parts = Arc::new(Source::of(read));
         state.sources.extend(keys.into_iter().map(|key| (key, Arc::clone(&parts))));
     }
 
@@ -234,29 +236,36 @@ impl Rollouts for MachineConfigPools {
 }
 
 impl State {
-    /// What must be read to know whether `pool` has rendered the object. After an edit also the other sources: what the
-    /// rendered configuration has beyond them is left from before the edit.
+    /// What must be read to know whether `pool` has rendered the object. Where it has some of it otherwise, also the other sources: one of
+    /// them may override that. And after an edit: what the rendered configuration has beyond them is left from before the edit.
     fn unread(&self, pool: &Pool, object: &str, content: &str, change: Change) -> Vec<String> {
-        let rendered =
-            (!self.held.contains_key(&(pool.wanted.clone(), content.to_owned()))).then(|| pool.wanted.clone());
+        let held = self.held.get(&(pool.wanted.clone(), content.to_owned()));
+        let rendered = held.is_none().then(|| pool.wanted.clone());
+        let is_disputed = held.is_some_and(|held| held.as_ref().is_some_and(|missing| !missing.is_empty()));
         let others = pool.sources.iter().filter(|source| {
             let known = self.sources.contains_key(&(pool.wanted.clone(), (*source).clone()));
-            change == Change::Edited && source.as_str() != object && !known
+            (change == Change::Edited || is_disputed) && source.as_str() != object && !known
         });
         rendered.into_iter().chain(others.cloned()).collect()
     }
 
     fn holds(&self, pool: &Pool, name: &str, object: &Value, content: &str, change: Change) -> bool {
-        if self.held.get(&(pool.wanted.clone(), content.to_owned())) != Some(&true) {
+        let Some(Some(missing)) = self.held.get(&(pool.wanted.clone(), content.to_owned())) else {
+            return false;
+        };
+        let others = pool.sources.iter().filter(|source| source.as_str() != name);
+        let others = others.filter_map(|source| self.sources.get(&(pool.wanted.clone(), source.clone())));
+        let others: Vec<_> = others.map(Arc::as_ref).collect();
+        let place = Place::of(object);
+        if !missing.iter().all(|claim| others.iter().any(|other| other.overrides(claim, &place))) {
             return false;
         }
         match change {
             Change::New | Change::Removed => true,
             Change::Edited => {
                 let own = Parts::of(object);
-                let others = pool.sources.iter().filter(|source| source.as_str() != name);
-                let others = others.filter_map(|source| self.sources.get(&(pool.wanted.clone(), source.clone())));
-                self.rendered.get(&pool.wanted) == Some(&Parts::sum(others.map(Arc::as_ref).chain([&own])))
+                let all = others.iter().map(|other| &other.parts).chain([&own]);
+                self.rendered.get(&pool.wanted) == Some(&Parts::sum(all))
             }
         }
     }
@@ -311,7 +320,7 @@ impl State {
         }
         let reached: Vec<_> = kubelet::reached(&self.pools, object)
             .into_iter()
-            .filter(|(pool, made_for)| kubelet::counts(object, pool, made_for))
+            .filter(|(pool, made_for)| kubelet::counts(object, pool, made_for) || kubelet::has_files_beside(object))
             .collect();
         for (pool, made_for) in &reached {
             let name = kubelet::generated(object, made_for);

@@ -345,3 +345,33 @@ fn t13_as_many_machines_reboot_at_once_as_the_pool_allows() {
         assert_eq!(told, at_once == 0, "{written}: {:?}", effect.notes);
     }
 }
+
+/// Fault R6: units that a later MachineConfig brings too are told like files; what is merged beside them is not.
+#[test]
+fn r6_parts_of_units_that_a_later_one_overrides_are_told_and_reboot_nothing() {
+    let unit = |more: Value| {
+        let mut unit = json!({"name": "swap-provision.service"});
+        unit.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"config": {"ignition": {"version": "3.4.0"}, "systemd": {"units": [unit]}}})
+    };
+    let ours = machine_config("90-ours", "worker", unit(json!({"contents": "ours", "enabled": true})));
+    let theirs = |name: &str, more: Value| machine_config(name, "worker", unit(more));
+    let cases = [
+        // All of it: nothing is left to do.
+        (json!({"contents": "theirs", "enabled": false}), "95-theirs", Some("contents (by 95-theirs)"), false),
+        // One member of it, the other is ours.
+        (json!({"contents": "theirs"}), "95-theirs", Some("contents (by 95-theirs)"), true),
+        // A drop-in beside it, and what comes earlier, decide nothing of ours.
+        (json!({"dropins": [{"name": "05-user.conf", "contents": "x"}]}), "95-theirs", None, true),
+        (json!({"contents": "theirs"}), "50-theirs", None, true),
+    ];
+    for (more, name, told, reboots) in cases {
+        let world = World::new(unit(more.clone()), &[theirs(name, more.clone())]);
+        let (effect, _) = world.effect(None, Some(&ours));
+        let effect = effect.unwrap();
+        assert_eq!(!effect.pools.is_empty(), reboots, "{more} {name}: {effect:?}");
+        let notes = effect.notes.join(" ");
+        assert_eq!(notes.contains("override parts of units"), told.is_some(), "{more} {name}: {notes}");
+        assert!(notes.contains(told.unwrap_or_default()), "{notes}");
+    }
+}

@@ -292,3 +292,49 @@ fn what_one_pool_has_rendered_and_another_one_lists_is_read_once() {
         assert!(rounds < 10, "{names:?}");
     }
 }
+
+/// Fault R6: what a later MachineConfig overrides of ours is never rendered, and is not waited for; what an earlier one, or nobody, has
+/// otherwise is.
+#[test]
+fn r6_what_a_later_one_overrides_is_not_waited_for() {
+    let object = |name: &str, file: &str, unit: &str| {
+        json!({"metadata": {"name": name, "labels": {"machineconfiguration.openshift.io/role": "worker"}}, "spec": {"config": {
+            "storage": {"files": [{"path": "/etc/a", "contents": {"source": file}}]},
+            "systemd": {"units": [{"name": "a.service", "contents": unit, "enabled": true}]},
+        }}})
+    };
+    let ours = object("90-ours", "data:,ours", "ours");
+    let theirs = |name: &str| object(name, "data:,theirs", "theirs");
+    let role = |name: &str| {
+        let sources = json!([{"name": "90-ours"}, {"name": name}]);
+        let selector = json!({"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}});
+        with(finished(), &[("/spec/configuration/source", sources), ("/spec/machineConfigSelector", selector)])
+    };
+    for (name, done) in [("95-theirs", true), ("50-theirs", false)] {
+        for change in [Change::New, Change::Edited] {
+            let pools = MachineConfigPools::default();
+            pools.saw_all(&[role(name)]);
+            let mut read = Vec::new();
+            let rollout = loop {
+                match pools.standing(&ours, change) {
+                    Standing::Known(rollout) => break rollout,
+                    Standing::Unread(names) => {
+                        for unread in names {
+                            let found = if unread == NEW { theirs(NEW) } else { theirs(&unread) };
+                            pools.learn(&ours, &unread, Some(&found));
+                            read.push(unread);
+                        }
+                    }
+                }
+            };
+            assert_eq!(matches!(rollout, Rollout::Done(_)), done, "{name} {change:?}: {rollout:?}");
+            assert_eq!(read.iter().collect::<BTreeSet<_>>().len(), read.len(), "nothing is read twice: {read:?}");
+        }
+    }
+    // Held as it is, nothing else is read.
+    let pools = MachineConfigPools::default();
+    pools.saw_all(&[role("95-theirs")]);
+    assert_eq!(pools.standing(&ours, Change::New), Standing::Unread(vec![NEW.to_owned()]));
+    pools.learn(&ours, NEW, Some(&object(NEW, "data:,ours", "ours")));
+    assert!(matches!(pools.standing(&ours, Change::New), Standing::Known(Rollout::Done(_))));
+}
