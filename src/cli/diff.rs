@@ -76,7 +76,15 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
             cluster.list(kind).await.map_err(|error| format!("listing {} failed: {error}", kind.resource.plural))?;
         pools.saw_all(&all);
     }
-    let drafting = engine.draft(planner.as_ref(), profile.kinds(), &served, Remembered::default()).await;
+    let drafting = engine
+        .draft(
+            planner.as_ref(),
+            &crate::engine::manager(profile.about().name),
+            profile.kinds(),
+            &served,
+            Remembered::default(),
+        )
+        .await;
     let Wanted { mut drafts, inputs, exclusions, left_out, .. } = match drafting.map_err(|error| error.to_string())? {
         Drafting::Drafted(wanted) => wanted,
         Drafting::Missing(missing) => return Err(missing.join("\n")),

@@ -139,13 +139,22 @@ impl Cluster {
     /// If that is so, or the server did not answer.
     pub async fn look_up(&self, kind: &Kind) -> Result<Option<Served>, LookUpError> {
         for version in kind.versions {
-            let served = self.resolve_version(kind.group, version, kind.kind).await?;
-            // Another CRD may have taken the name of the kind: its objects are not the ones that are meant, nor are our rights.
-            if let Some(served) = served.filter(|served| served.resource.plural == kind.plural) {
+            if let Some(served) = self.look_up_in(kind, version).await? {
                 return Ok(Some(served));
             }
         }
         Ok(None)
+    }
+
+    /// `kind` in that version; `None` if it is not served.
+    ///
+    /// # Errors
+    ///
+    /// If only the kind's group does not answer, or the server did not.
+    pub async fn look_up_in(&self, kind: &Kind, version: &str) -> Result<Option<Served>, LookUpError> {
+        let served = self.resolve_version(kind.group, version, kind.kind).await?;
+        // Another CRD may have taken the name of the kind: its objects are not the ones that are meant, nor are our rights.
+        Ok(served.filter(|served| served.resource.plural == kind.plural))
     }
 
     /// The kind that `object` names in `apiVersion` and `kind`; `None` if it is not served.

@@ -212,16 +212,19 @@ impl Look<'_> {
         let same = before.filter(|before| !self.all && before.generation == self.wanted.generation);
         let used = same.map(|before| before.used.clone()).unwrap_or_default();
         let used = used.of(|read| !self.has_changed(read));
-        Ok(match self.engine.draft(planner, self.profile.kinds(), &served, used).await? {
-            Drafting::Drafted(engine::Wanted { mut drafts, inputs, exclusions, left_out, used }) => {
-                let generation = self.wanted.generation;
-                drafts.extend(prune::departed(self.status, &drafts, self.wanted.options.as_ref()));
-                let unwatched = self.follow(&served.served, read_targets(planner), &drafts).await?;
-                Ok(Drafted { generation, drafts, inputs, exclusions, left_out, used, unwatched })
-            }
-            Drafting::Missing(missing) => Err(World::Missing(missing)),
-            Drafting::Invalid(problem) => Err(World::Invalid(problem)),
-        })
+        Ok(
+            match self.engine.draft(planner, &engine::manager(self.config), self.profile.kinds(), &served, used).await?
+            {
+                Drafting::Drafted(engine::Wanted { mut drafts, inputs, exclusions, left_out, used }) => {
+                    let generation = self.wanted.generation;
+                    drafts.extend(prune::departed(self.status, &drafts, self.wanted.options.as_ref()));
+                    let unwatched = self.follow(&served.served, read_targets(planner), &drafts).await?;
+                    Ok(Drafted { generation, drafts, inputs, exclusions, left_out, used, unwatched })
+                }
+                Drafting::Missing(missing) => Err(World::Missing(missing)),
+                Drafting::Invalid(problem) => Err(World::Invalid(problem)),
+            },
+        )
     }
 
     /// Watches what was read and what is drafted, and nothing else. Returns the drafts whose objects may not be watched, with what to do:

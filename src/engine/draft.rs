@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use super::{CONCURRENCY, Engine, EngineError};
 use crate::api::Input;
-use crate::cluster::{LookUpError, Served, SilentGroup};
+use crate::cluster::{ClusterError, LookUpError, Served, SilentGroup};
+use crate::plan::fields;
 use crate::plan::overrides::{Exclusions, is_override};
 use crate::plan::{pointer, wire};
 
@@ -87,7 +88,8 @@ impl Engine<'_> {
         Ok(found)
     }
 
-    /// Reads what `planner` asks for and is not `remembered`, as far as its kind, one of `kinds`, is `served`, and lets it draft.
+    /// Reads what `planner` asks for and is not `remembered`, as far as its kind, one of `kinds`, is `served`, and lets it draft what `manager`
+    /// applies.
     ///
     /// # Errors
     ///
@@ -95,6 +97,7 @@ impl Engine<'_> {
     pub async fn draft(
         &self,
         planner: &dyn Planner,
+        manager: &str,
         kinds: &[Declared],
         served: &Kinds,
         remembered: Remembered,
@@ -112,7 +115,7 @@ impl Engine<'_> {
             missing.push(format!("{} (CRD {}) is not installed: {}", kind.kind, kind.crd_name(), needed.hint));
         }
         let unknown = planner.reads().into_iter().filter(|read| !remembered.knows(read));
-        let reads = stream::iter(unknown).map(|read| self.read(read, served));
+        let reads = stream::iter(unknown).map(|read| self.read(read, served, manager));
         let objects: Vec<(Read, Option<Value>)> = reads.buffered(CONCURRENCY).try_collect().await?;
         for needed in prerequisites {
             let Some((namespace, name)) = needed.object.filter(|_| served.served.contains_key(&needed.kind)) else {
@@ -124,7 +127,7 @@ impl Engine<'_> {
                 continue;
             }
             // What was read already is not read again.
-            let (read, object) = self.read(read, served).await?;
+            let (read, object) = self.read(read, served, manager).await?;
             if object.is_none() {
                 missing.push(format!("{} does not exist: {}", named(&read), needed.hint));
             }
@@ -153,19 +156,43 @@ impl Engine<'_> {
                 Drafting::Drafted(Wanted { drafts, inputs: recorded, exclusions, left_out, used: inputs.remember() })
             }
             Err(DraftError::Forgotten) => {
-                return Box::pin(self.draft(planner, kinds, served, Remembered::default())).await;
+                return Box::pin(self.draft(planner, manager, kinds, served, Remembered::default())).await;
             }
             Err(error) => Drafting::Invalid(format!("The plan could not be made: {error}.")),
         })
     }
 
-    async fn read(&self, read: Read, served: &Kinds) -> Result<(Read, Option<Value>), EngineError> {
+    async fn read(&self, read: Read, served: &Kinds, manager: &str) -> Result<(Read, Option<Value>), EngineError> {
         let object = match served.known(&read.kind)? {
-            Some(kind) => self.get(kind, read.namespace.as_deref(), &read.name).await,
+            Some(kind) => self.read_as_applied(kind, &read, manager).await,
             None => Ok(None),
         };
         let object = object.map_err(|source| EngineError::Object { object: named(&read), source })?;
         Ok((read, object.map(Arc::unwrap_or_clone)))
+    }
+
+    /// The object as `kind` serves it, or in the version in which `manager` has applied it, as long as that is served too. An apply in another
+    /// version has the server convert all of the object there and back for the sake of the manager's fields: HyperConverged's own types add a
+    /// null on the way, which its schema refuses, and then nothing can be applied any more (observed at 03da3cff7325 on kube-apiserver 1.36).
+    async fn read_as_applied(
+        &self,
+        kind: &Served,
+        read: &Read,
+        manager: &str,
+    ) -> Result<Option<Arc<Value>>, ClusterError> {
+        let place = read.namespace.as_deref();
+        let object = self.get(kind, place, &read.name).await?;
+        let version = object.as_deref().and_then(|object| fields::applied_in(object, manager));
+        let version = version.and_then(|version| version.strip_prefix(read.kind.group)?.strip_prefix('/'));
+        let other = version.filter(|version| *version != kind.resource.version && read.kind.versions.contains(version));
+        let Some(version) = other else { return Ok(object) };
+        match self.cluster.look_up_in(&read.kind, version).await? {
+            Some(other) => {
+                self.forget(kind, place, &read.name);
+                self.get(&other, place, &read.name).await
+            }
+            None => Ok(object),
+        }
     }
 }
 

@@ -165,7 +165,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Where the object is served. One that is only taken back may have been written when another version was the best.
+    /// Where the object is served. One that is only taken back may have been written in a version that is not served any more.
     async fn served_as(
         &self,
         task: Task<'_>,
@@ -173,7 +173,13 @@ impl Engine<'_> {
         mut target: TargetRef,
     ) -> Result<(Option<Served>, TargetRef), LookUpError> {
         let found = match (&draft.body, check::declared(task.kinds, &target)) {
-            (Body::Remove(_), Some(declared)) => self.cluster.look_up(&declared.kind).await?,
+            (Body::Remove(_), Some(declared)) => {
+                let (_, version) = target.api_version.rsplit_once('/').unwrap_or(("", &target.api_version));
+                match self.cluster.look_up_in(&declared.kind, version).await? {
+                    Some(found) => Some(found),
+                    None => self.cluster.look_up(&declared.kind).await?,
+                }
+            }
             _ => {
                 let named = json!({"apiVersion": target.api_version, "kind": target.kind});
                 self.cluster.look_up_object(&named).await?

@@ -244,6 +244,17 @@ pub fn applied_by(object: &Value, manager: &str) -> Vec<FieldPath> {
     paths
 }
 
+/// The version in which `manager` has applied `object` last.
+#[must_use]
+pub fn applied_in<'a>(object: &'a Value, manager: &str) -> Option<&'a str> {
+    let mut ours = entries(object).filter(|entry| {
+        text(entry, "manager") == manager
+            && text(entry, "operation") == "Apply"
+            && text(entry, "subresource").is_empty()
+    });
+    ours.next().map(|entry| text(entry, "apiVersion"))
+}
+
 /// The leaves that `manager` owns by server-side apply and nobody else claims, sorted.
 #[must_use]
 pub fn owned_alone_by(object: &Value, manager: &str) -> Vec<FieldPath> {

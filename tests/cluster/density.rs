@@ -261,3 +261,50 @@ async fn a_machine_config_that_is_set_aside_before_it_exists_holds_up_nothing() 
     assert_ne!(fixture.density().await.pointer(RATIO), None);
     fixture.finish().await;
 }
+
+/// Fault R25: after an upgrade that serves another version too, an apply in that one is refused for the sake of our fields in the other. What
+/// we have applied is read, planned and written in the version in which it was, as long as that is served.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r25_what_was_applied_stays_in_its_version_as_long_as_that_is_served() {
+    let fixture = Fixture::start(setup()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    let options = |ratio: u32| json!({"virtHigherDensity": {"enableSwap": false, "memoryToRequestRatio": ratio}});
+    fixture.patch(json!({"action": "DryRun", "options": options(110)})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    fixture.patch(json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;
+    let before = fixture.wait_for(Phase::Completed).await;
+
+    let kind = kube::core::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let crds: kube::Api<kube::api::DynamicObject> =
+        kube::Api::all_with(fixture.admin.clone(), &kube::api::ApiResource::from_gvk(&kind));
+    let name = "hyperconvergeds.hco.kubevirt.io";
+    let first = crds.get(name).await.unwrap().data["spec"]["versions"][0].clone();
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let second =
+        json!({"name": "v1", "served": true, "storage": false, "schema": schema, "subresources": {"status": {}}});
+    let both = json!({"spec": {"versions": [first, second]}});
+    crds.patch(name, &PatchParams::default(), &Patch::Merge(&both)).await.unwrap();
+    // Discovery follows its CRDs with a lag, and is asked again for some seconds.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    fixture.rest().await;
+    let after = fixture.config().await.status.unwrap();
+    let item = |status: &VirtPlatformConfigStatus| status.items[0].target_ref.api_version.clone();
+    assert_eq!(
+        (after.phase, &after.plan_hash, item(&after)),
+        (Some(Phase::Completed), &before.plan_hash, item(&before))
+    );
+    assert_eq!(item(&after), "hco.kubevirt.io/v1beta1");
+    let mark = fixture.mark();
+    fixture.patch(json!({"options": options(115)})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    fixture.patch(json!({"approvedPlanHash": plan.plan_hash})).await;
+    fixture.wait_for(Phase::Completed).await;
+    fixture.rest().await;
+    let writes: Vec<_> = fixture
+        .requests(&mark)
+        .into_iter()
+        .filter(|request| request.verb == "patch" && request.resource == "hyperconvergeds")
+        .collect();
+    assert!(!writes.is_empty() && writes.iter().all(|request| request.uri.contains("/v1beta1/")), "{writes:#?}");
+    fixture.finish().await;
+}
