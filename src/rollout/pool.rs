@@ -120,6 +120,15 @@ impl Pool {
         self.conditions.get(condition).filter(|(holds, _)| *holds).map(|(_, message)| message.as_str())
     }
 
+    /// Whatever else the controllers say is degraded, for example the build of the image of a layered pool: the condition and its message.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let holding = self.conditions.iter().filter(|(name, (holds, _))| *holds && name.ends_with("Degraded"));
+        // The one of that name sums the others up.
+        let (name, (_, message)) = holding.max_by_key(|(name, _)| *name != "Degraded")?;
+        let message = if message.is_empty() { "no reason given".to_owned() } else { limits::words(message) };
+        Some(format!("{name}: {message}"))
+    }
+
     /// What another configuration does to its machines.
     pub(super) fn effect(&self) -> PoolEffect {
         let written = match &self.max_unavailable {

@@ -390,9 +390,10 @@ fn unfinished(pool: &Pool, held: bool) -> Option<(String, bool)> {
     if pool.paused {
         return Some((format!("MachineConfigPool {name} is paused ({progress}): unpause it to go on"), true));
     }
-    match pool.holds("NodeDegraded") {
-        Some(message) => done(format!("is degraded on {} machines ({progress}): {message}", pool.degraded)),
-        None => done(format!("is rolling it out: {progress}")),
+    match (pool.holds("NodeDegraded"), pool.trouble()) {
+        (Some(message), _) => done(format!("is degraded on {} machines ({progress}): {message}", pool.degraded)),
+        (None, Some(trouble)) => done(format!("is degraded ({progress}): {trouble}")),
+        (None, None) => done(format!("is rolling it out: {progress}")),
     }
 }
 

@@ -98,6 +98,21 @@ fn each_state_on_the_way_is_no_more_than_it_is() {
             "node-1",
         ),
         (
+            "the image of a layered pool can't be built (fault R8)",
+            vec![
+                ("/status/updatedMachineCount", json!(0)),
+                (
+                    "/status/conditions",
+                    json!([
+                        {"type": "Degraded", "status": "True", "message": "sums up"},
+                        {"type": "ImageBuildDegraded", "status": "True", "message": "Failed to build OS image"},
+                        {"type": "RenderDegraded", "status": "False"},
+                    ]),
+                ),
+            ],
+            "is degraded (0 of 3 machines are updated): ImageBuildDegraded: Failed to build OS image",
+        ),
+        (
             "a machine is held up",
             vec![
                 ("/status/updatedMachineCount", json!(0)),
