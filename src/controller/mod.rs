@@ -33,7 +33,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::controller::{Config, Controller, Error};
 use kube::runtime::reflector::{self, ObjectRef, reflector};
-use kube::runtime::watcher::Event;
+use kube::runtime::watcher::{self, Event, watcher};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::VirtPlatformConfig;
@@ -44,7 +44,6 @@ use crate::rollout::{MachineConfigPools, Rollouts};
 use crate::telemetry::{Metrics, Traces};
 use claims::Claims;
 use memory::Memory;
-use stream::list_and_watch;
 use triggers::{Causes, Triggers};
 use watches::Watches;
 
@@ -198,7 +197,8 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
     health.sees(store.clone());
     let (gone, deletions) = unbounded();
     let forgetting = ctx.clone();
-    let events = reflector(writer, watched.follow(list_and_watch(configs, None)));
+    let events = watched.follow(watcher(configs, watcher::Config::default()));
+    let events = reflector(writer, events).default_backoff();
     let events = events.inspect(move |event| {
         match event {
             Ok(Event::Delete(config)) => forgetting.forget(&config.name_any()),

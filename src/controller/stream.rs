@@ -21,8 +21,8 @@ const STREAM_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long after a failure it is asked again: longer each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// A failure so long after the one before is the first again.
-const CALM: Duration = Duration::from_secs(120);
+/// What fails after it has gone on for so long fails for the first time again.
+const LASTING: Duration = Duration::from_secs(10);
 /// Answers to a streaming list from a server that can't: before Kubernetes 1.32, or with the feature switched off.
 const CANNOT_STREAM: [u16; 2] = [400, 422];
 
@@ -102,7 +102,7 @@ where
         paged: false,
         proven: false,
         failures: 0,
-        failed: None,
+        resumed: Instant::now(),
         pause: None,
         anew: false,
     };
@@ -124,8 +124,8 @@ struct Source<K> {
     /// How often it has failed, one time after the other. That a list begins is no success: kube's own back-off takes it for one, and
     /// lists a kind that can't be listed every second for ever (kube-runtime 5.0, utils/stream_backoff.rs: each `Ok` resets it).
     failures: u32,
-    /// When it failed last.
-    failed: Option<Instant>,
+    /// Since when it goes on.
+    resumed: Instant,
     /// Goes on after this.
     pause: Option<Duration>,
     /// Goes on with a list.
@@ -147,6 +147,7 @@ where
     async fn next(&mut self) -> Option<watcher::Result<Event<K>>> {
         if let Some(pause) = self.pause.take() {
             tokio::time::sleep(pause).await;
+            self.resumed = Instant::now();
             if std::mem::take(&mut self.anew) {
                 self.events = opened(&self.api, &self.config, self.paged);
             }
@@ -190,7 +191,7 @@ where
 
     /// The pause after one more failure: doubling, and up to a quarter longer so that watches that fail together do not meet.
     fn after_failure(&mut self, now: Instant) -> Duration {
-        if self.failed.replace(now).is_some_and(|before| now - before > CALM) {
+        if now - self.resumed > LASTING {
             self.failures = 0;
         }
         let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.failures));
