@@ -93,3 +93,18 @@ async fn r10_r11_r15_what_an_owner_says_is_followed_and_costs_nothing_while_it_i
     fixture.wait_for(Phase::Drifted).await;
     fixture.finish().await;
 }
+
+/// Fault R26: that virt-platform-autopilot writes its own values back was said by one profile only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r26_every_profile_says_that_the_autopilot_manages_its_object() {
+    let fixture = Fixture::start(Setup::default()).await;
+    fixture.wait_for(Phase::Ignored).await;
+    let mut theirs = descheduler(json!({"managementState": "Managed", "deschedulingIntervalSeconds": 300}));
+    theirs["metadata"]["labels"] = json!({"platform.kubevirt.io/managed-by": "virt-platform-autopilot"});
+    controlplane::apply_yaml(&fixture.admin, &theirs.to_string(), "virt-platform-autopilot").await.unwrap();
+    fixture.patch(json!({"action": "DryRun"})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    let item = plan.items.iter().find(|item| item.target_ref.kind == "KubeDescheduler").unwrap();
+    assert!(item.message.contains("Virt-platform-autopilot manages it too"), "{}", item.message);
+    fixture.finish().await;
+}

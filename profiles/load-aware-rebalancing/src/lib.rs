@@ -8,8 +8,8 @@ mod limits;
 mod options;
 
 use profile_sdk::{
-    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner, Prerequisite,
-    Profile, Read, parse_options, render,
+    AUTOPILOT, About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner,
+    Prerequisite, Profile, Read, Rival, parse_options, render,
 };
 use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
@@ -73,6 +73,10 @@ impl Profile for LoadAwareRebalancing {
 
     fn kinds(&self) -> &'static [Declared] {
         KINDS
+    }
+
+    fn rivals(&self) -> &'static [Rival] {
+        &[AUTOPILOT]
     }
 
     fn configure(&self, options: Option<&Value>) -> Result<Box<dyn Planner>, OptionsError> {

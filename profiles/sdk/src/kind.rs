@@ -139,6 +139,15 @@ pub struct Rival {
     pub remedy: &'static str,
 }
 
+/// virt-platform-autopilot, which manages what several profiles do. It applies by force whatever it finds otherwise, and looks at everything
+/// every five minutes.
+pub const AUTOPILOT: Rival = Rival {
+    manager: "virt-platform-autopilot",
+    label: ("platform.kubevirt.io/managed-by", "virt-platform-autopilot"),
+    remedy: "virt-platform-autopilot manages it too and writes its own values back: switch that off first, with the annotation \
+             platform.kubevirt.io/autopilot of HyperConverged, which is \"false\" or lists what it is to keep",
+};
+
 /// Something that must exist before a plan can be made.
 #[derive(Debug, Clone)]
 pub struct Prerequisite {

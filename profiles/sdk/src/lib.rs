@@ -14,7 +14,9 @@ use serde_json::Value;
 
 pub use draft::{Body, Draft, DraftError, Impact};
 pub use inputs::{Inputs, NodeQuestion, Read, Recorded, Remembered, Surroundings};
-pub use kind::{Access, Declared, Document, Grant, Kind, ObjectRef, Prerequisite, Rival, is_powerful, is_talkative};
+pub use kind::{
+    AUTOPILOT, Access, Declared, Document, Grant, Kind, ObjectRef, Prerequisite, Rival, is_powerful, is_talkative,
+};
 pub use template::{parse, render};
 
 /// What a profile says about itself, in its advertised object and in the CRD.

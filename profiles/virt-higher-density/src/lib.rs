@@ -7,8 +7,8 @@
 mod options;
 
 use profile_sdk::{
-    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner, Prerequisite,
-    Profile, Read, parse_options, render,
+    AUTOPILOT, About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner,
+    Prerequisite, Profile, Read, Rival, parse_options, render,
 };
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -62,6 +62,10 @@ impl Profile for VirtHigherDensity {
 
     fn kinds(&self) -> &'static [Declared] {
         KINDS
+    }
+
+    fn rivals(&self) -> &'static [Rival] {
+        &[AUTOPILOT]
     }
 
     fn configure(&self, options: Option<&Value>) -> Result<Box<dyn Planner>, OptionsError> {

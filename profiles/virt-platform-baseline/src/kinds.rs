@@ -1,6 +1,6 @@
 //! What the profile touches: kinds and the names of its objects, what these grant to others, and who else writes them.
 
-use profile_sdk::{Access, Declared, Grant, Kind, Rival};
+use profile_sdk::{Access, Declared, Grant, Kind};
 
 pub(crate) const MACHINE_CONFIG: Kind = Kind {
     group: "machineconfiguration.openshift.io",
@@ -234,11 +234,3 @@ pub(crate) static GRANTS: &[Grant] = &[
         verbs: &["use"],
     },
 ];
-
-/// It applies by force whatever it finds otherwise, and looks at everything every five minutes.
-pub(crate) static RIVALS: [Rival; 1] = [Rival {
-    manager: "virt-platform-autopilot",
-    label: ("platform.kubevirt.io/managed-by", "virt-platform-autopilot"),
-    remedy: "virt-platform-autopilot manages it too and writes its own values back: switch that off first, with the annotation \
-             platform.kubevirt.io/autopilot of HyperConverged, which is \"false\" or lists what it is to keep",
-}];

@@ -13,15 +13,15 @@ mod situation;
 mod table;
 
 use profile_sdk::{
-    About, Body, Declared, Draft, DraftError, Grant, Impact, Inputs, LeftOut, NodeQuestion, OptionsError, Planner,
-    Prerequisite, Profile, Read, Rival, parse_options,
+    AUTOPILOT, About, Body, Declared, Draft, DraftError, Grant, Impact, Inputs, LeftOut, NodeQuestion, OptionsError,
+    Planner, Prerequisite, Profile, Read, Rival, parse_options,
 };
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use feature::{Brings, Feature, MachineConfigs, Masters, Part, Standing};
 use features::FEATURES;
-use kinds::{GRANTS, HYPER_CONVERGED, HYPER_CONVERGED_NAME, HYPER_CONVERGED_NAMESPACE, KINDS, RIVALS};
+use kinds::{GRANTS, HYPER_CONVERGED, HYPER_CONVERGED_NAME, HYPER_CONVERGED_NAMESPACE, KINDS};
 use options::PlatformBaseline;
 use situation::{QUESTIONS, Situation, hyper_converged, scheduler};
 pub use table::page;
@@ -55,7 +55,7 @@ impl Profile for VirtPlatformBaseline {
     }
 
     fn rivals(&self) -> &'static [Rival] {
-        &RIVALS
+        &[AUTOPILOT]
     }
 
     fn grants(&self) -> &'static [Grant] {
