@@ -67,7 +67,8 @@ pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, Draft
 fn eligible(profile: &str, verb: &str) -> String {
     if profile == OPT_OUT {
         format!(
-            "It {verb} every virtual machine that can be live-migrated, but for those whose template has the annotation \
+            "It {verb} every virtual machine that can be live-migrated, in the namespaces that spec.profileCustomizations.namespaces leaves \
+             to it (all, if that is not set), but for those whose template has the annotation \
              descheduler.alpha.kubernetes.io/prefer-no-eviction"
         )
     } else {

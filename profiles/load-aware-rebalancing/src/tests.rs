@@ -166,7 +166,7 @@ fn d6_which_machines_become_eligible_is_said() {
     for (offered, mark) in [
         (
             &["KubeVirtRelieveAndMigrate", "DevKubeVirtRelieveAndMigrate"][..],
-            "every virtual machine that can be live-migrated, but",
+            "every virtual machine that can be live-migrated, in the namespaces",
         ),
         (&["DevKubeVirtRelieveAndMigrate"], "only virtual machines whose template has the annotation"),
         (&["LongLifecycle"], "only virtual machines whose template has the annotation"),

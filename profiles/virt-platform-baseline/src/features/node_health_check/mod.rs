@@ -49,8 +49,9 @@ pub(crate) static FEATURE: Feature = Feature {
             }
             let mut notes = vec![
                 format!("it fences by FenceAgentsRemediationTemplate openshift-workload-availability/{TEMPLATE}, which you make"),
-                "while it is there, a machine whose reboot takes more than five minutes is fenced: before a later plan that reboots \
-                 machines, add a line to its spec.pauseRequests"
+                "while it is there, releases of its operator from before February 2025 fence a machine whose reboot takes more than five \
+                 minutes (later ones wait for a machine whose configuration is being updated): with those, add a line to its \
+                 spec.pauseRequests before a later plan that reboots machines"
                     .to_owned(),
             ];
             // Machines of both kinds in one check are counted together, and its operator advises against that.
