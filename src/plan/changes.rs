@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::check::INPUT_LIMIT;
 use super::item::PlanItem;
 use super::{Plan, moved, overrides};
 use crate::api::{FIELD_MANAGER, Input, InputBefore, Item, Operation, PoolTerms, VirtPlatformConfigStatus};
@@ -17,8 +18,15 @@ pub fn changed_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<Str
         Some(before) => (before.value != input.value).then(|| told(input, before.value.as_ref())),
         None => overrides::is_override(input).then(|| told(input, None)),
     });
-    let gone = gone(status, plan).map(|before| told(&Input { value: None, ..before.clone() }, before.value.as_ref()));
+    let gone = gone(status, plan).filter(|before| !is_trace(before));
+    let gone = gone.map(|before| told(&Input { value: None, ..before.clone() }, before.value.as_ref()));
     changed.chain(gone).collect()
+}
+
+/// Whether `input` stands for an override that was taken away since a plan was carried out: no plan is made from one that is not there.
+#[must_use]
+pub(super) fn is_trace(input: &Input) -> bool {
+    overrides::is_override(input) && input.value.is_none()
 }
 
 /// The overrides that the published plan had and this one has not: whoever takes one away changes an input. What a profile reads no more has
@@ -35,7 +43,7 @@ fn gone<'a>(status: &'a VirtPlatformConfigStatus, plan: &Plan) -> impl Iterator<
 #[must_use]
 pub(super) fn others_have_changed(status: &VirtPlatformConfigStatus, plan: &Plan) -> bool {
     with_earlier_values(status, plan).iter().any(|input| input.changed_from.is_some())
-        || gone(status, plan).next().is_some()
+        || gone(status, plan).any(|before| !is_trace(before))
         || plan.items.iter().any(|item| !item.moved.is_empty() || (item.changes() && was_set_aside(status, item)))
 }
 
@@ -48,10 +56,12 @@ fn was_set_aside(status: &VirtPlatformConfigStatus, item: &PlanItem) -> bool {
 #[must_use]
 pub(super) fn has_same_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> bool {
     let is_same = |input: &Input| known(status, input).is_some_and(|before| before.value == input.value);
-    status.inputs.len() == plan.basis.inputs.len() && plan.basis.inputs.iter().all(is_same)
+    let before = status.inputs.iter().filter(|input| !is_trace(input)).count();
+    before == plan.basis.inputs.len() && plan.basis.inputs.iter().all(is_same)
 }
 
-/// The inputs of `plan`, each with what it was when a plan was last carried out.
+/// The inputs of `plan`, each with what it was when a plan was last carried out; and, with nothing, the overrides that it was carried out
+/// with and that were taken away since: whoever did so has changed the plan.
 #[must_use]
 pub(super) fn with_earlier_values(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<Input> {
     let first = status.plan_hash.is_none();
@@ -66,7 +76,11 @@ pub(super) fn with_earlier_values(status: &VirtPlatformConfigStatus, plan: &Plan
         let changed = !first && is_known && earlier.value != input.value;
         Input { changed_from: changed.then_some(earlier), ..input.clone() }
     };
-    plan.basis.inputs.iter().map(with).collect()
+    let taken_away = gone(status, plan).filter(|_| !first).filter_map(|before| {
+        let earlier = before.changed_from.clone().unwrap_or_else(|| InputBefore { value: before.value.clone() });
+        earlier.value.is_some().then(|| Input { value: None, changed_from: Some(earlier), ..before.clone() })
+    });
+    plan.basis.inputs.iter().map(with).chain(taken_away).take(INPUT_LIMIT).collect()
 }
 
 /// Inputs that are not what they were when a plan was last carried out, each with old and new value.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::approval::THRASHING;
-use super::changes::{drifted_inputs, with_earlier_values, writes};
+use super::changes::{drifted_inputs, is_trace, with_earlier_values, writes};
 use super::conditions::{self, Verdict};
 use super::decision::{Decision, Execution, Failure, Publication, Step};
 use super::guard::{Guard, stops};
@@ -175,7 +175,7 @@ fn execute(
     let begins = execution.replaces || seen.status.phase != Some(Phase::InProgress) || seen.status.approval.is_none();
     if let Some(plan) = planned(seen).filter(|_| begins) {
         show(status, seen, plan, now);
-        status.inputs.iter_mut().for_each(|input| input.changed_from = None);
+        settle_inputs(status);
         for item in &mut status.items {
             item.wait_started_at = None;
             item.paused_since = None;
@@ -276,7 +276,7 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
     status.applied_options.clone_from(&wanted.options);
     status.inputs = with_earlier_values(old, plan);
     if plan.is_satisfied() || seen.status.phase == Some(Phase::Ignored) {
-        status.inputs.iter_mut().for_each(|input| input.changed_from = None);
+        settle_inputs(status);
     }
     status.impact_severity = Some(plan.severity());
     status.items = plan
@@ -298,6 +298,12 @@ pub(super) fn is_made_anew(seen: &Observed<'_>) -> bool {
     let planned = seen.status.planned_spec.as_ref();
     let known = planned.is_some_and(|planned| seen.status.plan_hash.is_none() && planned.revised_at.is_some());
     stops(Guard::MadeAnew, seen.made_anew || known)
+}
+
+/// What the inputs are now is what they were when a plan was last carried out.
+fn settle_inputs(status: &mut Status) {
+    status.inputs.retain(|input| !is_trace(input));
+    status.inputs.iter_mut().for_each(|input| input.changed_from = None);
 }
 
 /// The hash that was carried out, if it is still in spec.

@@ -241,3 +241,49 @@ fn r22_an_input_that_was_not_read_before_has_not_changed() {
     world.look(with(&[input(&patch, json!("[]"))], 0, CREATE));
     assert!(drift(&world), "{:?}", world.status.conditions);
 }
+
+/// An override that somebody has taken away stays a change of others until a person has approved what comes of it.
+#[test]
+fn a_policy_approves_no_removal_of_an_override_however_long_ago() {
+    let patch = input(&format!("/metadata/annotations/{}", PATCH.replace('/', "~1")), json!("[]"));
+    let with = |inputs: &[Input], operations, options: Option<i32>| {
+        let options = options.map(|option| json!(option));
+        Plan::new(Basis { inputs: inputs.to_vec(), options, ..basis() }, plan(operations).items)
+    };
+    let drift = |world: &World| {
+        let found = world.status.conditions.iter().find(|found| found.type_ == "InputDependencyDrift");
+        found.is_some_and(|found| found.status == "True")
+    };
+    let mut world = World::new(Action::Apply);
+    world.wanted.automatic = true;
+    for operations in [CREATE, CREATE, HALF, HALF, DONE] {
+        world.look(with(std::slice::from_ref(&patch), operations, None));
+    }
+    assert_eq!((world.phase(), world.status.inputs.len()), (Some(Phase::Completed), 1));
+    for look in 0..3 {
+        assert!(!world.look(with(&[], CREATE, None)).is_execution());
+        assert_eq!((world.phase(), drift(&world)), (Some(Phase::ReviewRequired), true), "{look}");
+    }
+    world.wanted.options = Some(json!(1));
+    world.edit(Action::Apply);
+    for look in 0..3 {
+        assert!(!world.look(with(&[], CREATE, Some(1))).is_execution(), "{look}");
+    }
+    // It comes back: nothing has changed.
+    let mut back =
+        World { status: world.status.clone(), wanted: world.wanted.clone(), now: world.now, made_anew: false };
+    back.look(with(std::slice::from_ref(&patch), CREATE, Some(1)));
+    assert!(!drift(&back) && back.status.inputs.len() == 1, "{:?}", back.status.inputs);
+    // A person has approved it: it is forgotten.
+    world.wanted.approved_plan_hash = Some(with(&[], CREATE, Some(1)).digest);
+    world.wanted.generation += 1;
+    assert!(world.look(with(&[], CREATE, Some(1))).is_execution());
+    assert!(world.status.inputs.is_empty(), "{:?}", world.status.inputs);
+    for operations in [CREATE, HALF, HALF, DONE] {
+        world.look(with(&[], operations, Some(1)));
+    }
+    assert_eq!((world.phase(), drift(&world)), (Some(Phase::Completed), false));
+    world.wanted.options = Some(json!(2));
+    world.edit(Action::Apply);
+    assert!(world.look(with(&[], CREATE, Some(2))).is_execution(), "what the options make is approved again");
+}
