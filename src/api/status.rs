@@ -70,7 +70,8 @@ pub struct VirtPlatformConfigStatus {
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "those_that_fit")]
     #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub items: Vec<Item>,
-    /// The values that the profile read to make the plan.
+    /// The values that the profile read to make the plan. An annotation that overrode something when a plan was last carried out and was taken
+    /// away since is among them, without a value; it is no part of the plan and of its digest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub inputs: Vec<Input>,

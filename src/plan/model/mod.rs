@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use super::approval::Mandate;
+use super::changes::is_trace;
 use super::decide::decide;
 use super::decision::Decision;
 use super::guard::{Guard, disable};
@@ -457,7 +458,8 @@ impl Run {
         let basis = super::Basis {
             profile: "p".into(),
             options: status.applied_options.clone(),
-            inputs: status.inputs.clone(),
+            // What was taken away is no input of the plan.
+            inputs: status.inputs.iter().filter(|input| !is_trace(input)).cloned().collect(),
             terms: status.planned_spec.as_ref().map(|planned| planned.terms.clone()).unwrap_or_default(),
         };
         let items = status.items.iter().map(|item| (item.name.as_str(), item.wave, item.item_hash.as_str()));
