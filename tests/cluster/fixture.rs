@@ -28,6 +28,8 @@ pub const OWN_NAMESPACE: &str = "virt-advisor-operator";
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How long an unchanged world is watched for writes.
 const REST: Duration = Duration::from_millis(1500);
+/// So long without a request is the end of what was going on. A process that shares its core with others may pause for half of it.
+const CALM: Duration = Duration::from_secs(1);
 
 /// What is there before the operator starts.
 pub struct Setup {
@@ -439,7 +441,7 @@ pub async fn comes_to_rest(plane: &Lease) {
     let until = Instant::now() + PATIENCE;
     loop {
         let mark = plane.audit().mark();
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(CALM).await;
         let asked = requests(plane, &mark);
         if asked.iter().all(Request::is_watch) {
             return;
