@@ -18,8 +18,6 @@ const COMPATIBLE: [&str; 2] = ["AffinityAndTaints", "SoftTopologyAndDuplicates"]
 
 /// Fixed thresholds and deviations from the average exclude each other: the descheduler operator refuses both together.
 const FIXED_THRESHOLDS: &str = "/spec/profileCustomizations/devLowNodeUtilizationThresholds";
-/// The beginning of our field managers' names.
-const US: &str = "virt-advisor-operator";
 /// The one of [`REBALANCING`] that knows no deviations.
 const GENERIC: &str = "LongLifecycle";
 /// The one of [`REBALANCING`] that moves machines unasked.
@@ -88,23 +86,12 @@ fn blocked(remedy: String) -> Body {
     Body::Blocked { target, remedy }
 }
 
-/// Whether somebody else has set them. What we wrote beside [`GENERIC`] goes with it.
 fn has_fixed_thresholds(inputs: &Inputs) -> Result<bool, DraftError> {
     let set = inputs.derive(&descheduler_object(), FIXED_THRESHOLDS, |value| {
         let set = value.and_then(Value::as_str).is_some_and(|value| !value.is_empty());
         set.then_some(json!(true))
     })?;
-    if set.is_none() {
-        return Ok(false);
-    }
-    let ours = inputs.derive(&descheduler_object(), "/metadata/managedFields", |entries| {
-        let field = "/fieldsV1/f:spec/f:profileCustomizations/f:devLowNodeUtilizationThresholds";
-        let owns = |entry: &&Value| entry.pointer(field).is_some();
-        let is_ours = |entry: &Value| entry["manager"].as_str().is_some_and(|manager| manager.starts_with(US));
-        let mut owners = entries.and_then(Value::as_array).into_iter().flatten().filter(owns).peekable();
-        (owners.peek().is_some() && owners.all(is_ours)).then_some(json!(true))
-    })?;
-    Ok(ours.is_none())
+    Ok(set.is_some())
 }
 
 fn object(
@@ -143,8 +130,6 @@ fn object(
         "mode": options.mode,
         "profiles": profiles,
         "background": customizations || served.background,
-        // The default of 4.14 to 4.17, written so that it goes again with a release whose profile takes none.
-        "thresholds_of_generic": served.background.then_some("Medium"),
         "customizations": customizations,
         "thresholds": options.dev_deviation_thresholds,
         "limits": limits,

@@ -187,8 +187,7 @@ fn options_of_the_wrong_type_name_the_option() {
 /// (hyperconverged-cluster-operator release-1.13, pkg/util/cluster.go, `RefreshDeschedulerCR`), and 4.17 has them for every profile.
 #[test]
 fn r20_evictions_in_background_are_on_wherever_the_release_has_them() {
-    let on = json!({"devEnableEvictionsInBackground": true, "devLowNodeUtilizationThresholds": "Medium"});
-    for (has, want) in [(false, Value::Null), (true, on)] {
+    for (has, want) in [(false, Value::Null), (true, json!({"devEnableEvictionsInBackground": true}))] {
         let mut crd = crd(&["LongLifecycle"], &[]);
         let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
         if has {
@@ -197,17 +196,5 @@ fn r20_evictions_in_background_are_on_wherever_the_release_has_them() {
         }
         let drafts = planner(json!({})).draft(&inputs(crd, None, Some(hco("v1beta1", 5, 2)))).unwrap();
         assert_eq!(descheduler(&drafts)["spec"]["profileCustomizations"], want, "{has}");
-    }
-    // After the upgrade to a release whose profile takes no thresholds, ours go; those of others block.
-    let entry = |manager: &str| json!({"manager": manager, "fieldsV1": {"f:spec": {"f:profileCustomizations": {"f:devLowNodeUtilizationThresholds": {}}}}});
-    let us = entry("virt-advisor-operator/load-aware-rebalancing");
-    for (owners, blocked) in [(json!([us]), false), (json!([us, entry("kubectl-edit")]), true), (json!([]), true)] {
-        let live = json!({"metadata": {"managedFields": owners}, "spec": {"profileCustomizations": {"devLowNodeUtilizationThresholds": "Medium"}}});
-        let drafts = planner(json!({})).draft(&inputs(crd(GA, &[]), Some(live), Some(hco("v1beta1", 5, 2)))).unwrap();
-        let last = &drafts.last().unwrap().body;
-        assert_eq!(matches!(last, Body::Blocked { .. }), blocked, "{owners}");
-        if let Body::Ensure(object) = last {
-            assert!(object["spec"]["profileCustomizations"].get("devLowNodeUtilizationThresholds").is_none());
-        }
     }
 }
