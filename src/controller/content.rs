@@ -1,5 +1,5 @@
-//! What matters of an object whose owner writes its status all the time ([`profile_sdk::is_talkative`]). Such kinds are watched in full, so that a status that says
-//! nothing new about the object's health costs no request.
+//! What matters of an object whose owner writes its status all the time ([`profile_sdk::is_talkative`]). Such kinds are watched in full,
+//! so that a status that says nothing new about the object's health costs no request.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
