@@ -317,6 +317,11 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(max = 1200)))]
     pub overrides: Vec<String>,
+    /// The parts of it that others override, as the plan said that was approved, for example `worker: /etc/a`: the machines of that pool have
+    /// theirs. What is overridden later is told by the condition Overridden.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(length(max = 1200)))]
+    pub overridden: Vec<String>,
     /// Whether the object is wanted no more: what is ours of it is taken back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prune: bool,

@@ -457,9 +457,13 @@ impl Look<'_> {
         // What is blocked or set aside is not waited for, whether it exists or not.
         let is_followed = !matches!(known.item.operation, Operation::Blocked | Operation::Skipped);
         if let Some(object) = known.followed.as_ref().filter(|_| is_followed) {
+            known.item.overridden = BTreeMap::new();
             known.item.rollout = match known.item.uid {
                 Some(_) => {
                     let rollout = self.confirmed(item, object).await?;
+                    if known.item.operation == Operation::NoChange {
+                        known.item.overridden = self.ctx.rollouts.overridden(object);
+                    }
                     let under_way = item.is_some_and(|item| item.state == ItemState::InProgress);
                     if under_way { explained(self.ctx, slow, &known.item.name, object, rollout).await } else { rollout }
                 }

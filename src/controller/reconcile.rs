@@ -478,6 +478,7 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
         message: &message,
         input_drift: None,
         trouble: None,
+        overridden: None,
         generation,
     };
     // The object's own time, so that a restart says the same.

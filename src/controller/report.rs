@@ -54,7 +54,9 @@ pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
             notes.extend(item_note(item));
         }
     }
-    notes.extend(trouble_note(new).filter(|_| trouble_note(old).is_none()));
+    for name in [condition::OWNER_UNHEALTHY, condition::OVERRIDDEN] {
+        notes.extend(condition_note(new, name).filter(|_| condition_note(old, name).is_none()));
+    }
     let planned = old.plan_hash != new.plan_hash;
     if old.phase != new.phase || (planned && new.phase != Some(Phase::Completed)) {
         // That a profile is advertised is no news.
@@ -120,12 +122,11 @@ fn phase_note(plan: &str, status: &Status) -> Option<Note> {
     }
 }
 
-/// That owners are not well, as long as they are not.
-fn trouble_note(status: &Status) -> Option<Note> {
-    let mut conditions = status.conditions.iter();
-    let found = conditions.find(|found| found.type_ == condition::OWNER_UNHEALTHY && found.status == "True")?;
-    let key = key("", condition::OWNER_UNHEALTHY, Some(&found.last_transition_time));
-    Some(Note { reason: condition::OWNER_UNHEALTHY, action: "Report", warning: true, text: found.message.clone(), key })
+/// That a condition holds which nobody wants, as long as it does.
+fn condition_note(status: &Status, name: &'static str) -> Option<Note> {
+    let found = status.conditions.iter().find(|found| found.type_ == name && found.status == "True")?;
+    let key = key("", name, Some(&found.last_transition_time));
+    Some(Note { reason: name, action: "Report", warning: true, text: found.message.clone(), key })
 }
 
 fn item_note(item: &Item) -> Option<Note> {
@@ -189,7 +190,15 @@ mod tests {
         let since = |second| Some(Time(at(second)));
         let mut executing = status(Phase::InProgress, "under way");
         let verdict = |phase, second| {
-            let verdict = Verdict { phase, reason: "R", message: "m", input_drift: None, trouble: None, generation: 1 };
+            let verdict = Verdict {
+                phase,
+                reason: "R",
+                message: "m",
+                input_drift: None,
+                trouble: None,
+                overridden: None,
+                generation: 1,
+            };
             conditions::derive(&[], &verdict, at(second))
         };
         executing.items = vec![item("a", ItemState::InProgress, since(900)), item("b", ItemState::Pending, None)];

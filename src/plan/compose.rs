@@ -213,7 +213,7 @@ fn applied(
     let kept = ownership::kept(live, result, manager, &draft.unwanted, &change.redactor);
     let lens = Lens { desired, quantities: &draft.quantities, hides_paths: !draft.sensitive.is_empty() };
     let view = |object: &Option<Value>| object.as_ref().map(|object| lens.view(object, &owned));
-    let review = json!({
+    let mut review = json!({
         "target": target,
         "uid": uid,
         "operation": operation,
@@ -224,6 +224,9 @@ fn applied(
         "conflicts": conflicts.iter().map(|(path, conflict)| (path, &conflict.manager)).collect::<Vec<_>>(),
         "pools": effect.pools.keys().collect::<Vec<_>>(),
     });
+    if !effect.overridden.is_empty() {
+        review["overridden"] = json!(effect.overridden);
+    }
     let conflicts: Vec<_> = conflicts.into_iter().map(|(_, conflict)| conflict).collect();
     let sentences = message::Sentences { conflicts: &conflicts, lost: &lost, kept: &kept, effect: &effect };
     let message = message::of_apply(draft, operation, &sentences, &ownership::earlier(live, &owned));
@@ -468,6 +471,7 @@ fn blank(draft: &Draft) -> PlanItem {
         rollout: waiting("blocked"),
         speaks: false,
         trouble: None,
+        overridden: BTreeMap::new(),
     }
 }
 

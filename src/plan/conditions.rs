@@ -39,6 +39,8 @@ pub struct Verdict<'a> {
     pub input_drift: Option<String>,
     /// What the owners of applied objects say is wrong with them.
     pub trouble: Option<String>,
+    /// What machines do not have of applied objects, since others override it.
+    pub overridden: Option<String>,
     /// The generation of spec that this describes.
     pub generation: i64,
 }
@@ -62,6 +64,7 @@ fn is_ours(found: &Condition) -> bool {
         condition::STALLED,
         condition::INPUT_DEPENDENCY_DRIFT,
         condition::OWNER_UNHEALTHY,
+        condition::OVERRIDDEN,
         condition::UPGRADE_AVAILABLE,
         condition::READING_FAILED,
     ];
@@ -87,6 +90,7 @@ pub fn derive(old: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<C
     for (name, reason, text) in [
         (condition::INPUT_DEPENDENCY_DRIFT, "InputChanged", &verdict.input_drift),
         (condition::OWNER_UNHEALTHY, "OwnerReports", &verdict.trouble),
+        (condition::OVERRIDDEN, reason::OVERRIDDEN, &verdict.overridden),
     ] {
         if text.is_some() || old.iter().any(|found| found.type_ == name) {
             let mut found = wanted(name, text.is_some(), verdict);
@@ -137,8 +141,15 @@ pub fn unreadable(
         "{problem}. It is tried again until it works. Until then nothing is decided, and what this status says otherwise may \
          be out of date."
     );
-    let verdict =
-        Verdict { phase: Phase::Pending, reason, message: &message, input_drift: None, trouble: None, generation };
+    let verdict = Verdict {
+        phase: Phase::Pending,
+        reason,
+        message: &message,
+        input_drift: None,
+        trouble: None,
+        overridden: None,
+        generation,
+    };
     let mut said = vec![wanted(condition::READING_FAILED, true, &verdict)];
     if status.phase.is_none() {
         // Nothing is known of it yet: without these it would pass for done.
@@ -171,8 +182,11 @@ fn readiness(verdict: &Verdict<'_>) -> Vec<Condition> {
     let ready = |holds| wanted(condition::READY, holds, verdict);
     match verdict.phase {
         Phase::Completed | Phase::CompletedWithUpgrade | Phase::Ignored => {
-            let mut ready = ready(true);
-            ready.reason = verdict.reason.to_owned();
+            let mut ready = ready(verdict.overridden.is_none());
+            if let Some(overridden) = &verdict.overridden {
+                // It is written, and machines do not have it.
+                (ready.reason, ready.message) = (reason::OVERRIDDEN.to_owned(), cut(overridden));
+            }
             vec![ready]
         }
         Phase::ReviewRequired | Phase::Drifted => Vec::new(),
@@ -221,7 +235,15 @@ mod tests {
     ];
 
     fn verdict(phase: Phase) -> Verdict<'static> {
-        Verdict { phase, reason: "Because", message: "text", input_drift: None, trouble: None, generation: 3 }
+        Verdict {
+            phase,
+            reason: "Because",
+            message: "text",
+            input_drift: None,
+            trouble: None,
+            overridden: None,
+            generation: 3,
+        }
     }
 
     fn seconds(seconds: i64) -> Timestamp {

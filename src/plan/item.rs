@@ -104,6 +104,17 @@ pub struct Effect {
     pub pools: BTreeMap<String, PoolEffect>,
     /// What the reviewer should know, for example a paused pool.
     pub notes: Vec<String>,
+    /// The parts of it that others override ([`part`]): the machines of that pool keep what they have.
+    pub overridden: BTreeSet<String>,
+}
+
+/// Parts of an object ([`part`]) that machines do not have as it says, each with what overrides it.
+pub type Overridden = BTreeMap<String, String>;
+
+/// How a part of an object on a pool is named, for example `worker: /etc/a`.
+#[must_use]
+pub fn part(pool: &str, name: &str) -> String {
+    format!("{pool}: {name}")
 }
 
 impl Effect {
@@ -207,6 +218,8 @@ pub struct PlanItem {
     pub speaks: bool,
     /// What its owner says is wrong, where it is as wanted.
     pub trouble: Option<String>,
+    /// What others override of it, where it is as wanted.
+    pub overridden: Overridden,
 }
 
 impl PlanItem {

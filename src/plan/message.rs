@@ -136,7 +136,7 @@ mod tests {
             (3, 9, "Reboots the 3 machines of pool p, all at once."),
         ] {
             let pools = [("p".to_owned(), PoolEffect { machines, at_once, ..PoolEffect::default() })].into();
-            assert_eq!(reboots(&Effect { pools, notes: Vec::new() }).concat(), sentence, "{machines} {at_once}");
+            assert_eq!(reboots(&Effect { pools, ..Effect::default() }).concat(), sentence, "{machines} {at_once}");
         }
     }
 }

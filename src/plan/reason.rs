@@ -14,6 +14,8 @@ pub mod condition {
     pub const UPGRADE_AVAILABLE: &str = "UpgradeAvailable";
     /// What was applied is as it should be, and who acts on it says that something is wrong with it, and has for a while.
     pub const OWNER_UNHEALTHY: &str = "OwnerUnhealthy";
+    /// What was applied is as it should be, and machines do not have all of it: something else says otherwise and counts.
+    pub const OVERRIDDEN: &str = "Overridden";
     /// Something that the plan depends on can't be read, and has not been for a while: what the status says may be out of date.
     pub const READING_FAILED: &str = "ReadingFailed";
 }
@@ -48,3 +50,5 @@ pub const COMPLETED: &str = "Completed";
 pub const IN_PROGRESS: &str = "InProgress";
 /// The condition's cause is gone, or was never there.
 pub const NOT_APPLICABLE: &str = "NotApplicable";
+/// Machines do not have what was applied, because something else overrides it.
+pub const OVERRIDDEN: &str = "OverriddenByOthers";

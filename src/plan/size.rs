@@ -37,7 +37,10 @@ pub(super) fn can_hold(items: usize, names: usize, inputs: usize) -> bool {
 pub(super) fn bound(status: &mut Status) {
     const STEPS: [fn(&mut Item); 6] = [
         |item| item.desired_state = None,
-        |item| item.managed_fields.clear(),
+        |item| {
+            item.managed_fields.clear();
+            item.overridden.clear();
+        },
         |item| {
             for conflict in &mut item.conflicts {
                 conflict.live = None;
@@ -135,6 +138,7 @@ mod tests {
             truncated: None,
             desired_state: Some(json!({"data": "x".repeat(2000)})),
             overrides: Vec::new(),
+            overridden: Vec::new(),
             conflicts: vec![Conflict {
                 path: "/data".into(),
                 manager: "them".into(),

@@ -1,6 +1,6 @@
 //! The status that follows from a decision: one function from old to new.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,8 +12,8 @@ use super::guard::{Guard, stops};
 use super::health::Rollout;
 use super::item::PlanItem;
 use super::observed::{Observed, World};
-use super::reason::{self, condition::OWNER_UNHEALTHY};
-use super::summary;
+use super::reason::{self, condition};
+use super::summary::{self, Told};
 use super::wire::{SUMMARY_LIMIT, time};
 use super::{Plan, digest, message, size};
 use crate::api::{
@@ -32,6 +32,7 @@ const MESSAGE_LIMIT: usize = 4096;
 /// The longest lists of an item, as in the CRD; the digest covers all of them.
 const CONFLICT_LIMIT: usize = 200;
 const POOL_LIMIT: usize = 100;
+const PART_LIMIT: usize = 100;
 const FIELD_LIMIT: usize = 1000;
 const OVERRIDE_LIMIT: usize = 100;
 const NOTE_LIMIT: usize = 1200;
@@ -107,7 +108,8 @@ pub fn compose(
     summary.changed = cut_text(&within_line(&changed), SUMMARY_LIMIT);
     let input_drift = input_drift(seen, &status);
     let trouble = trouble(seen, &status);
-    let verdict = Verdict { phase, reason, message: &text, input_drift, trouble, generation };
+    let overridden = overridden(seen, &status);
+    let verdict = Verdict { phase, reason, message: &text, input_drift, trouble, overridden, generation };
     status.conditions = conditions::derive(&seen.status.conditions, &verdict, now);
     size::bound(&mut status);
     Some(status)
@@ -159,7 +161,9 @@ fn publish(
     let named_before = seen.wanted.action == Action::Apply
         && is_of_this(seen.wanted.approved_plan_hash.as_ref())
         && is_of_this(before);
-    (phase, reason, summary::of_publication(plan, publication, changed, puts_back, named_before))
+    let overridden = unforeseen(plan, status);
+    let told = Told { detail: changed, overridden: &overridden, puts_back, named_before };
+    (phase, reason, summary::of_publication(plan, publication, &told))
 }
 
 fn execute(
@@ -326,14 +330,28 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         Rollout::Waiting { .. } | Rollout::Failed(_) if finished.is_none() => ItemState::InProgress,
         Rollout::Waiting { .. } | Rollout::Failed(_) | Rollout::Done(_) => ItemState::Completed,
     };
-    let message = match (finished, &fresh.rollout) {
-        (Some(item), _) => item.message.clone(),
+    let overridden: Vec<_> = match finished {
+        // As it was approved; what is in force again is no longer expected to be overridden.
+        Some(item) => item.overridden.iter().filter(|part| fresh.overridden.contains_key(*part)).cloned().collect(),
+        None => before
+            .filter(|_| !fresh.prune)
+            .into_iter()
+            .flat_map(|item| &item.overridden)
+            .chain(&fresh.effect.overridden)
+            .cloned()
+            .collect(),
+    };
+    let unforeseen = finished.and_then(|_| told_overridden(fresh, &overridden));
+    let kept = finished.filter(|item| !item.message.starts_with(OVERRIDDEN));
+    let message = match (unforeseen, kept, &fresh.rollout) {
+        (Some(told), ..) => format!("{OVERRIDDEN} {told}."),
+        (None, Some(item), _) => item.message.clone(),
         // It says so itself, and nothing of its object is waited for.
-        (None, _) if is_set_aside => fresh.message.clone(),
-        (None, Rollout::Done(text) | Rollout::Waiting { text, .. } | Rollout::Failed(text)) if satisfied => {
+        (None, None, _) if is_set_aside => fresh.message.clone(),
+        (None, None, Rollout::Done(text) | Rollout::Waiting { text, .. } | Rollout::Failed(text)) if satisfied => {
             format!("{} {}.", fresh.message, message::capitalised(text))
         }
-        (None, _) => fresh.message.clone(),
+        (None, None, _) => fresh.message.clone(),
     };
     let unmoved = before.filter(|item| item.state == state);
     Item {
@@ -354,6 +372,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
             .take(OVERRIDE_LIMIT)
             .map(|by| cut_text(&within_line(by), NOTE_LIMIT))
             .collect(),
+        overridden: overridden.into_iter().collect::<BTreeSet<_>>().into_iter().take(PART_LIMIT).collect(),
         prune: fresh.prune,
         state,
         message: cut_text(&within_line(&message), MESSAGE_LIMIT),
@@ -365,6 +384,39 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         applied: fresh.applied.clone().or_else(|| before.filter(|_| !(fresh.prune && satisfied)).and_then(known)),
         applied_before: None,
     }
+}
+
+/// How the message of an item begins that is written, and of which machines do not have all.
+const OVERRIDDEN: &str = "Overridden:";
+
+/// What others override of `fresh` beyond what was `expected` when it was approved, in words.
+fn told_overridden(fresh: &PlanItem, expected: &[String]) -> Option<String> {
+    let news = fresh.overridden.iter().filter(|(part, _)| !expected.contains(part));
+    let told: Vec<_> = news.map(|(part, by)| format!("{part} (by {by})")).collect();
+    (!told.is_empty()).then(|| message::listed(&told))
+}
+
+/// Of which applied objects machines do not have all, and by what, in sentences: only what was not said when they were approved.
+fn unforeseen(plan: &Plan, status: &Status) -> Vec<String> {
+    let done = status.items.iter().filter(|item| item.state == ItemState::Completed);
+    let told = done.filter_map(|item| {
+        let fresh = plan.item(&item.name)?;
+        Some(format!("{} is overridden on its machines: {}.", fresh.target, told_overridden(fresh, &item.overridden)?))
+    });
+    told.collect()
+}
+
+/// The same with the remedy; as it was told last where nothing was looked at.
+fn overridden(seen: &Observed<'_>, status: &Status) -> Option<String> {
+    let Some(plan) = planned(seen) else { return told_before(seen, status, condition::OVERRIDDEN) };
+    let told = unforeseen(plan, status);
+    (!told.is_empty()).then(|| format!("{} {}", told.join(" "), summary::OVERRIDDEN))
+}
+
+/// What the condition says, where only rollouts were looked at.
+fn told_before(seen: &Observed<'_>, status: &Status, name: &str) -> Option<String> {
+    let known = status.conditions.iter().find(|found| found.type_ == name && found.status == "True");
+    known.filter(|_| matches!(seen.world, World::Rollouts(_))).map(|found| found.message.clone())
 }
 
 /// The pools whose machines reboot. What was taken back has no plan any more that names them, and its machines are waited for.
@@ -493,13 +545,9 @@ fn supersede(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timesta
     }
 }
 
-/// Inputs that changed since a plan was last carried out, for as long as that makes a difference.
 /// What the owners of objects that were done with say is wrong; as it was told last where nothing was looked at.
 fn trouble(seen: &Observed<'_>, status: &Status) -> Option<String> {
-    let Some(plan) = planned(seen) else {
-        let known = status.conditions.iter().find(|found| found.type_ == OWNER_UNHEALTHY && found.status == "True");
-        return known.filter(|_| matches!(seen.world, World::Rollouts(_))).map(|found| found.message.clone());
-    };
+    let Some(plan) = planned(seen) else { return told_before(seen, status, condition::OWNER_UNHEALTHY) };
     let is_done = |item: &&Item| item.state == ItemState::Completed;
     let told = status.items.iter().filter(is_done).filter_map(|item| {
         let fresh = plan.item(&item.name)?;
@@ -509,6 +557,7 @@ fn trouble(seen: &Observed<'_>, status: &Status) -> Option<String> {
     (!told.is_empty()).then(|| told.join(" "))
 }
 
+/// Inputs that changed since a plan was last carried out, for as long as that makes a difference.
 fn input_drift(seen: &Observed<'_>, status: &Status) -> Option<String> {
     let told = matches!(status.phase, Some(Phase::InProgress | Phase::Ignored));
     if told || planned(seen)?.is_satisfied() {

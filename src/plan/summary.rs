@@ -63,16 +63,27 @@ fn why_blocked(item: &PlanItem) -> String {
     format!("{target}: {}.", why.trim_end_matches('.'))
 }
 
-/// What is said of a plan that is shown; `detail` is what had changed when it was shown first, and `puts_back` whether the plan makes of
-/// what has drifted just what was applied. `named_before` says that the hash in spec names the plan and was there before it was shown.
+/// What becomes whole what others override.
+pub(super) const OVERRIDDEN: &str = "To have it on the machines, change or delete what overrides it; to leave it at that, set the item aside in \
+                                     spec.items.";
+
+/// What is said of a plan beside what is in it.
+#[derive(Debug)]
+pub(super) struct Told<'a> {
+    /// What had changed when it was shown first.
+    pub(super) detail: &'a str,
+    /// What machines do not have of what was applied, in sentences.
+    pub(super) overridden: &'a [String],
+    /// Whether it makes of what has drifted just what was applied.
+    pub(super) puts_back: bool,
+    /// Whether the hash in spec names it and was there before it was shown.
+    pub(super) named_before: bool,
+}
+
+/// What is said of a plan that is shown.
 #[must_use]
-pub(super) fn of_publication(
-    plan: &Plan,
-    publication: &Publication,
-    detail: &str,
-    puts_back: bool,
-    named_before: bool,
-) -> String {
+pub(super) fn of_publication(plan: &Plan, publication: &Publication, told: &Told<'_>) -> String {
+    let Told { detail, overridden, puts_back, named_before } = *told;
     // A hash that is there already can't be set.
     let how = match named_before && plan.blocked().next().is_none() {
         true => NAMED_BEFORE,
@@ -86,7 +97,16 @@ pub(super) fn of_publication(
     let mut sentences = Vec::new();
     match publication.phase {
         Phase::Completed => {
-            sentences.push(format!("Everything is as planned{}.", except(plan)));
+            if overridden.is_empty() {
+                sentences.push(format!("Everything is as planned{}.", except(plan)));
+            } else {
+                sentences.push(format!(
+                    "Everything is written as planned{}, and machines do not have all of it.",
+                    except(plan)
+                ));
+                sentences.extend(overridden.iter().cloned());
+                sentences.push(OVERRIDDEN.to_owned());
+            }
             sentences.push(detail.to_owned());
             let troubled = plan.items.iter().filter_map(|item| Some((item, item.trouble.as_ref()?)));
             sentences

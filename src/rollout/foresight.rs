@@ -13,7 +13,7 @@ use super::contents::{self, Differences, Parts};
 use super::pool::{Pool, labels};
 use super::{Outlook, Planned};
 use crate::plan::digest;
-use crate::plan::item::Effect;
+use crate::plan::item::{Effect, part};
 use crate::plan::message::listed;
 
 /// The label that says for which machines a MachineConfig is.
@@ -247,6 +247,8 @@ impl View<'_> {
         effect.notes.extend(note_replaced(&pool.name, &shared));
         let overridden = self.overridden(&found.disputed);
         effect.notes.extend(note_overridden_units(&pool.name, &overridden));
+        let files = shared.iter().filter(|(_, found)| found.overridden_by.is_some()).map(|(file, _)| *file);
+        effect.overridden.extend(files.chain(overridden.keys().copied()).map(|claim| part(&pool.name, claim)));
         let in_force = |entry: &String| match found.disputed.get(entry) {
             Some(claims) => !claims.iter().all(|claim| overridden.contains_key(claim.as_str())),
             None => shared.get(entry.as_str()).is_none_or(|found| found.overridden_by.is_none()),

@@ -10,11 +10,13 @@ use super::foresight::{ROLE, reaches_no_machine};
 use super::pool::Pool;
 use super::{KUBELET_CONFIG, Outlook, Planned};
 use crate::api::TargetRef;
-use crate::plan::item::Effect;
+use crate::plan::item::{Effect, part};
 
 /// The annotation with the number of a KubeletConfig among those of its pools.
 const SUFFIX: &str = "machineconfiguration.openshift.io/mc-name-suffix";
 const SELECTOR: &str = "/spec/machineConfigPoolSelector";
+/// The file that is made of a KubeletConfig as a whole.
+pub(super) const FILE: &str = "/etc/kubernetes/kubelet.conf";
 /// In the name of what the controllers make of a KubeletConfig: the role is before it, the number after it.
 const GENERATED: &str = "-generated-kubelet";
 
@@ -110,7 +112,13 @@ pub(super) fn is_generated(source: &str) -> bool {
 
 /// Whether what is made of `object` counts on `pool`, and nothing that is made of another one.
 pub(super) fn counts(object: &Value, pool: &Pool, made_for: &str) -> bool {
-    !listed(pool, made_for, Some(object)).any(|source| is_later(source, made_for, Some(object)))
+    later(object, pool, made_for).is_none()
+}
+
+/// What is made of another KubeletConfig and counts on `pool` instead of what is made of `object`.
+pub(super) fn later<'a>(object: &Value, pool: &'a Pool, made_for: &str) -> Option<&'a str> {
+    let later = listed(pool, made_for, Some(object)).filter(|source| is_later(source, made_for, Some(object)));
+    later.max_by_key(|source| role_of(source).map(|role| place(role, source)))
 }
 
 pub(super) fn outlook(pools: &BTreeMap<String, Pool>, makers: &Makers, planned: Planned<'_>) -> Outlook {
@@ -150,6 +158,9 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, makers: &Makers, planned: 
                     "MachineConfigPool {of_pool} has a KubeletConfig already (rendered as {other}), and only one counts: put what this \
                      one sets into that one and set this item aside, or delete that one"
                 )));
+            }
+            if counts {
+                effect.overridden.insert(part(of_pool, FILE));
             }
             if counts && files_beside(planned.live) != files_beside(planned.result) {
                 effect.notes.push(format!(

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::api::TargetRef;
 use crate::plan::health::Rollout;
-use crate::plan::item::Effect;
+use crate::plan::item::{Effect, Overridden};
 
 /// What tells how far rollouts are.
 pub const POOL: Kind = Kind {
@@ -126,6 +126,9 @@ pub trait Rollouts: Send + Sync {
 
     /// Learns what `read`, one of the objects that [`Standing::Unread`] named, says of `object`; `None` if it is gone.
     fn learn(&self, object: &Value, name: &str, read: Option<&Value>);
+
+    /// What others override of `object`, as far as what was read tells: the machines of a pool have theirs instead.
+    fn overridden(&self, object: &Value) -> Overridden;
 
     /// Where to look if `object` has come no further for a while; nowhere if that is no question.
     fn questions(&self, object: &Value) -> Vec<Question>;

@@ -17,6 +17,7 @@ use super::{Change, MACHINE_CONFIG, Outlook, POOL, Planned, Question, Rollouts, 
 use crate::api::TargetRef;
 use crate::plan::digest;
 use crate::plan::health::Rollout;
+use crate::plan::item::{Overridden, part};
 
 /// The pools of the cluster, and what was learned of their rendered configurations.
 #[derive(Default)]
@@ -195,6 +196,10 @@ impl Rollouts for MachineConfigPools {
         state.sources.extend(keys.into_iter().map(|key| (key, Arc::clone(&parts))));
     }
 
+    fn overridden(&self, object: &Value) -> Overridden {
+        self.state().overridden(object)
+    }
+
     fn questions(&self, object: &Value) -> Vec<Question> {
         let state = self.state();
         let mut questions = Vec::new();
@@ -253,21 +258,64 @@ impl State {
         let Some(Some(missing)) = self.held.get(&(pool.wanted.clone(), content.to_owned())) else {
             return false;
         };
-        let others = pool.sources.iter().filter(|source| source.as_str() != name);
-        let others = others.filter_map(|source| self.sources.get(&(pool.wanted.clone(), source.clone())));
-        let others: Vec<_> = others.map(Arc::as_ref).collect();
-        let place = Place::of(object);
-        if !missing.iter().all(|claim| others.iter().any(|other| other.overrides(claim, &place))) {
+        if self.overridden_on(pool, name, object, content).len() != missing.len() {
             return false;
         }
         match change {
             Change::New | Change::Removed => true,
             Change::Edited => {
                 let own = Parts::of(object);
-                let all = others.iter().map(|other| &other.parts).chain([&own]);
+                let all = self.others(pool, name).map(|(_, other)| &other.parts).chain([&own]);
                 self.rendered.get(&pool.wanted) == Some(&Parts::sum(all))
             }
         }
+    }
+
+    /// What `pool` was rendered from beside the source of that name, as far as it was read.
+    fn others<'a>(&'a self, pool: &'a Pool, name: &str) -> impl Iterator<Item = (&'a str, &'a Source)> {
+        let others = pool.sources.iter().filter(move |source| source.as_str() != name);
+        others.filter_map(|source| {
+            Some((source.as_str(), self.sources.get(&(pool.wanted.clone(), source.clone()))?.as_ref()))
+        })
+    }
+
+    /// The claims of `object` that `pool` has otherwise, because of the source beside each.
+    fn overridden_on<'a>(
+        &'a self,
+        pool: &'a Pool,
+        name: &str,
+        object: &Value,
+        content: &str,
+    ) -> BTreeMap<&'a str, &'a str> {
+        let held = self.held.get(&(pool.wanted.clone(), content.to_owned()));
+        let missing = held.and_then(Option::as_ref).into_iter().flatten();
+        let place = Place::of(object);
+        let by = |claim: &str| self.others(pool, name).find(|(_, other)| other.overrides(claim, &place));
+        missing.filter_map(|claim| Some((claim.as_str(), by(claim)?.0))).collect()
+    }
+
+    /// What others override of `object`, by pool and part.
+    fn overridden(&self, object: &Value) -> Overridden {
+        let mut found = Overridden::new();
+        let mut add = |pool: &Pool, name: &str, object: &Value| {
+            for (claim, by) in self.overridden_on(pool, name, object, &content(object)) {
+                found.insert(part(&pool.name, claim), by.to_owned());
+            }
+        };
+        if !kubelet::is(&TargetRef::of(object)) {
+            self.selecting(object).into_iter().for_each(|pool| add(pool, name(object), object));
+            return found;
+        }
+        let mut by_kubelets = Vec::new();
+        for (pool, made_for) in kubelet::reached(&self.pools, object) {
+            let generated = kubelet::generated(object, made_for);
+            if let Some(made) = self.generated.get(&generation_of(object, &generated)) {
+                add(pool, &generated, made);
+            }
+            by_kubelets.extend(kubelet::later(object, pool, made_for).map(|by| (&pool.name, by.to_owned())));
+        }
+        found.extend(by_kubelets.into_iter().map(|(pool, by)| (part(pool, kubelet::FILE), by)));
+        found
     }
 
     /// The pools whose progress tells how far `object` is: those that select it, or that had it, as it is itself no more.
@@ -322,27 +370,39 @@ impl State {
             .into_iter()
             .filter(|(pool, made_for)| kubelet::counts(object, pool, made_for) || kubelet::has_files_beside(object))
             .collect();
+        if reached.is_empty() {
+            let by: BTreeSet<_> = self.overridden(object).into_values().collect();
+            return Standing::Known(Rollout::Failed(format!(
+                "another KubeletConfig overrides it (rendered as {}): put what both set into one of them, and delete the other or set this \
+                 item aside",
+                Vec::from_iter(by).join(", ")
+            )));
+        }
+        let mut unread = BTreeSet::new();
+        let mut held = Vec::new();
         for (pool, made_for) in &reached {
             let name = kubelet::generated(object, made_for);
-            let held = match self.generated.get(&generation_of(object, &name)) {
+            held.push(match self.generated.get(&generation_of(object, &name)) {
                 _ if !pool.sources.contains(&name) => false,
-                None => return Standing::Unread(vec![name]),
+                None => {
+                    unread.insert(name);
+                    false
+                }
                 Some(made) => {
-                    let unread = self.unread(pool, &name, &content(made), change);
-                    if !unread.is_empty() {
-                        return Standing::Unread(unread);
-                    }
+                    unread.extend(self.unread(pool, &name, &content(made), change));
                     self.holds(pool, &name, made, &content(made), change)
                 }
-            };
+            });
+        }
+        if !unread.is_empty() {
+            return Standing::Unread(unread.into_iter().collect());
+        }
+        for ((pool, _), held) in reached.iter().zip(held) {
             if let Some((text, paused)) = unfinished(pool, held) {
                 return waiting(text, paused);
             }
         }
-        match reached.is_empty() {
-            true => waiting("another KubeletConfig of its pools overrides it".to_owned(), false),
-            false => done(&reached.into_iter().map(|(pool, _)| pool).collect::<Vec<_>>()),
-        }
+        done(&reached.into_iter().map(|(pool, _)| pool).collect::<Vec<_>>())
     }
 
     fn selecting(&self, object: &Value) -> Vec<&Pool> {

@@ -27,6 +27,7 @@ mod odd_objects;
 mod offline;
 mod options;
 mod outage;
+mod overridden;
 mod overrides;
 mod owners;
 mod plans;

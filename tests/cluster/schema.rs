@@ -344,6 +344,7 @@ fn full_status() -> VirtPlatformConfigStatus {
             }],
             pools: vec!["worker".into()],
             managed_fields: vec!["spec.a".into()],
+            overridden: vec!["worker: /etc/a".into()],
             overrides: vec!["o".into()],
             prune: true,
             state: ItemState::Failed,

@@ -33,6 +33,7 @@ fn a_kstatus_client_reads_every_phase_as_it_is_meant() {
             message: "text",
             input_drift: None,
             trouble: None,
+            overridden: None,
             generation: observed,
         };
         let conditions = derive(&[], &verdict, jiff::Timestamp::UNIX_EPOCH);

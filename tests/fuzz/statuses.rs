@@ -102,7 +102,7 @@ fn an_item(name: &str, wave: u32, changes: bool, machines: u32, fails: bool) -> 
     };
     let effect = Effect {
         pools: BTreeMap::from([(name.to_owned(), PoolEffect { machines, at_once: 1, max_unavailable: None })]),
-        notes: Vec::new(),
+        ..Effect::default()
     };
     let mut item = item(&draft, None, "us", preview, effect, None);
     if fails {

@@ -73,6 +73,7 @@ pub(in crate::plan) fn item(name: &str, wave: u32, operation: Operation) -> Plan
         rollout: Rollout::Done("in effect".into()),
         speaks: false,
         trouble: None,
+        overridden: BTreeMap::new(),
     }
 }
 

@@ -111,7 +111,7 @@ fn item(vector: &Value) -> PlanItem {
             conflicts,
         },
     };
-    compose(&draft, None, "virt-advisor-operator/p", preview, Effect { pools, notes: Vec::new() }, None)
+    compose(&draft, None, "virt-advisor-operator/p", preview, Effect { pools, ..Effect::default() }, None)
 }
 
 /// Each vector is a plan with its digest. `scripts` outside of this project must be able to compute the same, and every later
