@@ -18,7 +18,7 @@ pub struct Terms {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub wait_timeout: Option<String>,
-    /// Of each pool whose machines reboot, how many at a time and how many in all.
+    /// Of each pool whose machines reboot, how many at a time and how many in all, and what else decides how that goes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pools: BTreeMap<String, PoolTerms>,
 }
@@ -31,7 +31,7 @@ impl Terms {
     }
 }
 
-/// How many machines of a pool reboot.
+/// How many machines of a pool reboot, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PoolTerms {
@@ -42,4 +42,10 @@ pub struct PoolTerms {
     /// The order of magnitude of its machines: 10, 100, 1000, ... or absent below 10. A machine that comes or goes makes no other plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines_at_least: Option<u32>,
+    /// Whether an image is built first, into which its machines reboot: a MachineOSConfig names the pool.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub layered: bool,
+    /// Whether it was degraded when the plan was made.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub degraded: bool,
 }

@@ -38,7 +38,8 @@ pub(super) async fn only_rollouts(
     Ok((!rollouts.is_empty()).then_some(rollouts))
 }
 
-/// `rollout` with what holds it up, if it has come no further for a while. That is found out at most once in that while.
+/// `rollout` with what holds it up, if it has come no further for a while. That is found out at most once in that while. What only a person can make
+/// go on has failed by then.
 pub(super) async fn explained(
     ctx: &Context,
     slow: &mut BTreeMap<String, Slow>,
@@ -60,6 +61,9 @@ pub(super) async fn explained(
     if waited >= ctx.patience {
         entry.asked = Some(now);
         entry.found = holdups(ctx, object).await.join("; ");
+    }
+    if entry.since.elapsed() >= ctx.patience && ctx.rollouts.is_stuck(object) {
+        return Rollout::Failed(text.clone());
     }
     if entry.found.is_empty() {
         return rollout;

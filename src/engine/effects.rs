@@ -11,7 +11,7 @@ use crate::cluster::ClusterError;
 use crate::plan::compose::target;
 use crate::plan::diff;
 use crate::plan::item::{Effect, Preview};
-use crate::rollout::{Outlook, Planned};
+use crate::rollout::{MACHINE_OS_CONFIG, Outlook, Planned};
 
 /// Rendered configurations that are in memory at a time: each has hundreds of kilobytes.
 const LARGE_READS: usize = 2;
@@ -20,14 +20,19 @@ const LARGE_READS: usize = 2;
 type Verdict = Result<Effect, String>;
 
 impl Engine<'_> {
-    /// The effects of `previews`, which are those of `drafts`, in their order. A change that would reach no machine is refused.
+    /// The effects of `previews`, which are those of `drafts`, in their order. A change that would reach no machine is refused. `exact` says that
+    /// nothing is believed to be as it was.
     pub(super) async fn effects(
         &self,
         drafts: &[&Draft],
         previews: Vec<Preview>,
+        exact: bool,
     ) -> Result<Vec<(Preview, Effect)>, EngineError> {
         let changes: Vec<_> =
             drafts.iter().zip(&previews).map(|(draft, preview)| self.foreseen(draft, preview)).collect();
+        if changes.iter().any(Option::is_some) && (exact || !self.rollouts.knows_layers()) {
+            self.list_layers().await?;
+        }
         let mut verdicts: Vec<Option<Verdict>> =
             changes.iter().map(|change| change.is_none().then(|| Ok(Effect::default()))).collect();
         loop {
@@ -60,6 +65,25 @@ impl Engine<'_> {
             None => (preview, Effect::default()),
         });
         Ok(judged.collect())
+    }
+
+    /// Reads for which pools images are built. Who may not know that plans without it.
+    async fn list_layers(&self) -> Result<(), EngineError> {
+        let kind = MACHINE_OS_CONFIG;
+        let fails = |source| EngineError::Object { object: kind.plural.to_owned(), source };
+        let found = match self.cluster.resolve(&kind).await.map_err(fails)? {
+            Some(served) => self.cluster.list(&served).await,
+            None => Ok(Vec::new()),
+        };
+        let found = match found {
+            Err(ClusterError::Refused(refusal)) => {
+                tracing::warn!(%refusal, "which pools are layered is not known");
+                Vec::new()
+            }
+            found => found.map_err(fails)?,
+        };
+        self.rollouts.saw_layers(&found);
+        Ok(())
     }
 
     /// The change of an object whose changes have effects. What changes nothing has none, and needs no pool.

@@ -187,7 +187,7 @@ impl<'a> Engine<'a> {
                 let previews: Vec<_> = now.iter().map(|draft| self.preview(task, draft, &known)).collect();
                 stream::iter(previews).buffered(CONCURRENCY).try_collect().await?
             };
-            let judged = self.effects(&now, previews).await?;
+            let judged = self.effects(&now, previews, task.exact).await?;
             let planned = now.iter().zip(judged).map(|(draft, judged)| self.item(task, draft, judged));
             let planned: Vec<_> = planned.collect();
             known.extend(planned.into_iter().map(|item| (item.name.clone(), item)));

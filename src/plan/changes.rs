@@ -177,7 +177,14 @@ fn moved_terms(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<String> {
         let (had, has) = (machines(before), machines(now));
         let allows = (allowed != allows).then(|| format!("maxUnavailable of pool {pool} from {allowed} to {allows}"));
         let has = (had != has).then(|| format!("machines of pool {pool} from {} to {}", at_least(had), at_least(has)));
-        allows.into_iter().chain(has)
+        let is = |terms: Option<&PoolTerms>, what: fn(&PoolTerms) -> bool| terms.is_some_and(what);
+        let turned = |what: fn(&PoolTerms) -> bool, word: &str| match (is(before, what), is(now, what)) {
+            (false, true) => Some(format!("pool {pool} is {word} now")),
+            (true, false) => Some(format!("pool {pool} is {word} no longer")),
+            _ => None,
+        };
+        let turned = [turned(|terms| terms.degraded, "degraded"), turned(|terms| terms.layered, "layered")];
+        allows.into_iter().chain(has).chain(turned.into_iter().flatten())
     });
     moved.take(NAMED).collect()
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::digest;
 
-/// What a small compressed text may unfold to; beyond it is shown like binary contents.
+/// What a small compressed text may unfold to, as it costs to show it; beyond it is shown like binary contents.
 const UNFOLDED_LIMIT: u64 = 4 * 1024 * 1024;
 /// What all compressed texts that are shown together may unfold to.
 const UNFOLDED_IN_ALL: u64 = 2 * UNFOLDED_LIMIT;
@@ -115,7 +115,7 @@ fn mode(file: &Map<String, Value>) -> Option<u64> {
     file.get("mode").and_then(Value::as_u64)
 }
 
-/// The contents that `map` holds, if it holds any, and how much was unfolded for that; not more than `limit`.
+/// The contents that `map` holds, if it holds any, and what it costs to show those that were unfolded for that; not more than `limit`.
 fn source(map: &Map<String, Value>, limit: u64) -> Option<(String, u64)> {
     let url = map.get(SOURCE)?.as_str()?;
     let (bytes, _) = DataUrl::process(url).ok()?.decode_to_vec().ok()?;
@@ -124,8 +124,8 @@ fn source(map: &Map<String, Value>, limit: u64) -> Option<(String, u64)> {
         None => (Some(bytes.clone()), 0),
         Some("gzip") => {
             let unfolded = unfold(&bytes, limit);
-            let length = unfolded.as_ref().map_or(0, |bytes| bytes.len() as u64);
-            (unfolded, length)
+            let cost = unfolded.as_ref().map_or(0, |bytes| cost(bytes));
+            (unfolded, cost)
         }
         Some(_) => (None, 0),
     };
@@ -138,8 +138,17 @@ fn source(map: &Map<String, Value>, limit: u64) -> Option<(String, u64)> {
 
 fn unfold(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
     let mut unfolded = Vec::new();
-    let read = GzDecoder::new(bytes).take(limit + 1).read_to_end(&mut unfolded).ok()?;
-    (read as u64 <= limit).then_some(unfolded)
+    GzDecoder::new(bytes).take(limit + 1).read_to_end(&mut unfolded).ok()?;
+    (cost(&unfolded) <= limit).then_some(unfolded)
+}
+
+/// What each line of a text takes in a diff beside its bytes.
+const LINE: u64 = 32;
+
+/// What showing a text costs, in bytes.
+fn cost(text: &[u8]) -> u64 {
+    let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
+    text.len() as u64 + LINE * lines
 }
 
 /// The text that `bytes` are, if a person can read it.
@@ -212,6 +221,17 @@ pub(super) mod tests {
         assert_eq!(texts((0..26).map(|n| folded(b'a' + n)).collect()), 8);
         assert_eq!(texts(vec![folded(b'a'); 8]), 8);
         assert_eq!(texts(vec![folded(b'a'); 9]), 0, "one file is shown alike wherever it is");
+    }
+
+    /// Found by make fuzz: four kilobytes that unfold to four million lines took a hundred megabytes of a diff.
+    #[test]
+    fn t8_lines_count_for_what_they_take_in_a_diff() {
+        let lines = |count: usize| {
+            let [shown] = readable([file(&gzip(&vec![b'\n'; count]), Some("gzip"))]);
+            shown["contents"]["source (decoded)"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(lines(100_000).len(), 100_000);
+        assert!(lines(200_000).starts_with("2"), "{}", lines(200_000));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::health::Rollout;
 use super::item::PlanItem;
 use super::observed::Observed;
 use super::{Plan, reason};
-use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase, Terms};
+use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase, PoolTerms, Terms};
 
 /// How soon something that may pass by itself, as a webhook that is down, is tried again.
 const PASSING: Duration = Duration::from_secs(10);
@@ -329,9 +329,12 @@ fn in_force(approved: &Terms, items: &[Item], plan: &Plan) -> Terms {
     let fresh = items.iter().filter_map(|item| Some((item, plan.item(&item.name)?)));
     let unwritten = fresh.filter(|(item, fresh)| is_unwritten(item, fresh));
     for pool in unwritten.flat_map(|(_, fresh)| fresh.effect.pools.keys()) {
-        match plan.basis.terms.pools.get(pool) {
-            Some(now) => drop(terms.pools.insert(pool.clone(), now.clone())),
-            None => drop(terms.pools.remove(pool)),
+        let mut now = plan.basis.terms.pools.get(pool).cloned().unwrap_or_default();
+        // A machine that fails is waited for, and is no other plan of what comes after it.
+        now.degraded = approved.pools.get(pool).is_some_and(|approved| approved.degraded);
+        match now == PoolTerms::default() {
+            false => drop(terms.pools.insert(pool.clone(), now)),
+            true => drop(terms.pools.remove(pool)),
         }
     }
     terms

@@ -95,6 +95,10 @@ pub struct PoolEffect {
     pub at_once: u32,
     /// The pool's maxUnavailable as it is written, if it is.
     pub max_unavailable: Option<String>,
+    /// Whether an image is built for them first.
+    pub layered: bool,
+    /// Whether the pool is degraded already.
+    pub degraded: bool,
 }
 
 /// What a written item would do beyond its object.
@@ -118,6 +122,16 @@ pub fn part(pool: &str, name: &str) -> String {
 }
 
 impl Effect {
+    /// The machines of `pool` reboot, if it has any. Those that join it later begin with what there is then.
+    pub fn reboots(&mut self, pool: &str, effect: PoolEffect) {
+        if effect.machines > 0 {
+            self.pools.insert(pool.to_owned(), effect);
+        } else {
+            self.notes
+                .push(format!("Pool {pool} has no machines now: those that join it are set up with this change."));
+        }
+    }
+
     /// Machines that reboot.
     #[must_use]
     pub fn machines(&self) -> u32 {

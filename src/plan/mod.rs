@@ -28,6 +28,7 @@ mod model;
 pub mod moved;
 pub mod observed;
 pub mod offline;
+mod overridden;
 pub mod overrides;
 mod ownership;
 pub mod pointer;
@@ -158,6 +159,8 @@ fn pool_terms(items: &[PlanItem]) -> BTreeMap<String, PoolTerms> {
             // As it is written: a percentage comes to another number with each machine.
             max_unavailable: effect.max_unavailable.clone().filter(|written| written != "1"),
             machines_at_least: magnitude.filter(|least| *least >= 10),
+            layered: effect.layered,
+            degraded: effect.degraded,
         };
         (pool.clone(), terms)
     });

@@ -1,6 +1,6 @@
 //! The status that follows from a decision: one function from old to new.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,6 +12,7 @@ use super::guard::{Guard, stops};
 use super::health::Rollout;
 use super::item::PlanItem;
 use super::observed::{Observed, World};
+use super::overridden;
 use super::reason::{self, condition};
 use super::summary::{self, Told};
 use super::wire::{SUMMARY_LIMIT, time};
@@ -32,7 +33,6 @@ const MESSAGE_LIMIT: usize = 4096;
 /// The longest lists of an item, as in the CRD; the digest covers all of them.
 const CONFLICT_LIMIT: usize = 200;
 const POOL_LIMIT: usize = 100;
-const PART_LIMIT: usize = 100;
 const FIELD_LIMIT: usize = 1000;
 const OVERRIDE_LIMIT: usize = 100;
 const NOTE_LIMIT: usize = 1200;
@@ -108,7 +108,10 @@ pub fn compose(
     summary.changed = cut_text(&within_line(&changed), SUMMARY_LIMIT);
     let input_drift = input_drift(seen, &status);
     let trouble = trouble(seen, &status);
-    let overridden = overridden(seen, &status);
+    let overridden = match planned(seen) {
+        Some(plan) => overridden::told(plan, &status),
+        None => told_before(seen, &status, condition::OVERRIDDEN),
+    };
     let verdict = Verdict { phase, reason, message: &text, input_drift, trouble, overridden, generation };
     status.conditions = conditions::derive(&seen.status.conditions, &verdict, now);
     size::bound(&mut status);
@@ -161,8 +164,12 @@ fn publish(
     let named_before = seen.wanted.action == Action::Apply
         && is_of_this(seen.wanted.approved_plan_hash.as_ref())
         && is_of_this(before);
-    let overridden = unforeseen(plan, status);
-    let told = Told { detail: changed, overridden: &overridden, puts_back, named_before };
+    let overridden = overridden::unforeseen(plan, status);
+    let begun = status.items.iter().filter(|item| item.state == ItemState::InProgress && item.operation.leaves_alone());
+    let under_way: Vec<_> = begun
+        .map(|item| format!("Still under way: {}: {}.", item.target_ref, item.message.trim_end_matches('.')))
+        .collect();
+    let told = Told { detail: changed, overridden: &overridden, under_way: &under_way, puts_back, named_before };
     (phase, reason, summary::of_publication(plan, publication, &told))
 }
 
@@ -330,21 +337,11 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         Rollout::Waiting { .. } | Rollout::Failed(_) if finished.is_none() => ItemState::InProgress,
         Rollout::Waiting { .. } | Rollout::Failed(_) | Rollout::Done(_) => ItemState::Completed,
     };
-    let overridden: Vec<_> = match finished {
-        // As it was approved; what is in force again is no longer expected to be overridden.
-        Some(item) => item.overridden.iter().filter(|part| fresh.overridden.contains_key(*part)).cloned().collect(),
-        None => before
-            .filter(|_| !fresh.prune)
-            .into_iter()
-            .flat_map(|item| &item.overridden)
-            .chain(&fresh.effect.overridden)
-            .cloned()
-            .collect(),
-    };
-    let unforeseen = finished.and_then(|_| told_overridden(fresh, &overridden));
-    let kept = finished.filter(|item| !item.message.starts_with(OVERRIDDEN));
+    let overridden = overridden::expected(fresh, before, finished);
+    let unforeseen = finished.and_then(|_| overridden::of_item(fresh, &overridden));
+    let kept = finished.filter(|item| !item.message.starts_with(overridden::MARK));
     let message = match (unforeseen, kept, &fresh.rollout) {
-        (Some(told), ..) => format!("{OVERRIDDEN} {told}."),
+        (Some(told), ..) => format!("{} {told}.", overridden::MARK),
         (None, Some(item), _) => item.message.clone(),
         // It says so itself, and nothing of its object is waited for.
         (None, None, _) if is_set_aside => fresh.message.clone(),
@@ -372,7 +369,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
             .take(OVERRIDE_LIMIT)
             .map(|by| cut_text(&within_line(by), NOTE_LIMIT))
             .collect(),
-        overridden: overridden.into_iter().collect::<BTreeSet<_>>().into_iter().take(PART_LIMIT).collect(),
+        overridden,
         prune: fresh.prune,
         state,
         message: cut_text(&within_line(&message), MESSAGE_LIMIT),
@@ -384,33 +381,6 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         applied: fresh.applied.clone().or_else(|| before.filter(|_| !(fresh.prune && satisfied)).and_then(known)),
         applied_before: None,
     }
-}
-
-/// How the message of an item begins that is written, and of which machines do not have all.
-const OVERRIDDEN: &str = "Overridden:";
-
-/// What others override of `fresh` beyond what was `expected` when it was approved, in words.
-fn told_overridden(fresh: &PlanItem, expected: &[String]) -> Option<String> {
-    let news = fresh.overridden.iter().filter(|(part, _)| !expected.contains(part));
-    let told: Vec<_> = news.map(|(part, by)| format!("{part} (by {by})")).collect();
-    (!told.is_empty()).then(|| message::listed(&told))
-}
-
-/// Of which applied objects machines do not have all, and by what, in sentences: only what was not said when they were approved.
-fn unforeseen(plan: &Plan, status: &Status) -> Vec<String> {
-    let done = status.items.iter().filter(|item| item.state == ItemState::Completed);
-    let told = done.filter_map(|item| {
-        let fresh = plan.item(&item.name)?;
-        Some(format!("{} is overridden on its machines: {}.", fresh.target, told_overridden(fresh, &item.overridden)?))
-    });
-    told.collect()
-}
-
-/// The same with the remedy; as it was told last where nothing was looked at.
-fn overridden(seen: &Observed<'_>, status: &Status) -> Option<String> {
-    let Some(plan) = planned(seen) else { return told_before(seen, status, condition::OVERRIDDEN) };
-    let told = unforeseen(plan, status);
-    (!told.is_empty()).then(|| format!("{} {}", told.join(" "), summary::OVERRIDDEN))
 }
 
 /// What the condition says, where only rollouts were looked at.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::Plan;
 use super::decision::Publication;
 use super::digest;
-use super::item::PlanItem;
+use super::item::{PlanItem, PoolEffect};
+use super::overridden;
 use crate::api::{Item, ItemState, Operation, Phase, Summary};
 
 /// The longest list of pools, as in the CRD; the number of machines is that of all.
@@ -26,7 +27,7 @@ pub(super) fn figures(plan: &Plan) -> Summary {
         let items = plan.items.iter().filter(|item| item.operation == operation);
         u32::try_from(items.count()).unwrap_or(u32::MAX)
     };
-    let pools: BTreeMap<_, _> = plan.items.iter().flat_map(|item| item.effect.pools.clone()).collect();
+    let pools = pools(plan, |wave| ends_with(plan).is_none_or(|last| wave <= last));
     Summary {
         plan: digest::hexadecimal(&plan.digest).chars().take(12).collect(),
         create: count(Operation::Create),
@@ -41,6 +42,31 @@ pub(super) fn figures(plan: &Plan) -> Summary {
         text: String::new(),
         changed: String::new(),
     }
+}
+
+/// The wave with which the execution ends, since something in it can only be previewed then.
+fn ends_with(plan: &Plan) -> Option<u32> {
+    let deferred = plan.items.iter().filter(|item| item.operation == Operation::Deferred);
+    deferred.map(|item| item.wave).min()
+}
+
+/// The pools whose machines reboot in such waves.
+fn pools(plan: &Plan, is_of: impl Fn(u32) -> bool) -> BTreeMap<String, PoolEffect> {
+    let items = plan.items.iter().filter(|item| is_of(item.wave));
+    items.flat_map(|item| item.effect.pools.clone()).collect()
+}
+
+/// How many machines reboot, of which pools.
+fn rebooting(pools: &BTreeMap<String, PoolEffect>) -> Option<String> {
+    let machines = pools.values().fold(0_u32, |sum, pool| sum.saturating_add(pool.machines));
+    let names: Vec<_> = pools.keys().take(POOL_LIMIT).cloned().collect();
+    let machines = match machines {
+        0 => return None,
+        1 => "1 machine reboots".to_owned(),
+        many => format!("{many} machines reboot"),
+    };
+    let word = if names.len() == 1 { "pool" } else { "pools" };
+    Some(format!("{machines} ({word} {})", names.join(", ")))
 }
 
 /// How a change of others becomes what is wanted, whatever drives the value.
@@ -63,10 +89,6 @@ fn why_blocked(item: &PlanItem) -> String {
     format!("{target}: {}.", why.trim_end_matches('.'))
 }
 
-/// What becomes whole what others override.
-pub(super) const OVERRIDDEN: &str = "To have it on the machines, change or delete what overrides it; to leave it at that, set the item aside in \
-                                     spec.items.";
-
 /// What is said of a plan beside what is in it.
 #[derive(Debug)]
 pub(super) struct Told<'a> {
@@ -74,6 +96,8 @@ pub(super) struct Told<'a> {
     pub(super) detail: &'a str,
     /// What machines do not have of what was applied, in sentences.
     pub(super) overridden: &'a [String],
+    /// What was written earlier and is not in effect yet, in sentences.
+    pub(super) under_way: &'a [String],
     /// Whether it makes of what has drifted just what was applied.
     pub(super) puts_back: bool,
     /// Whether the hash in spec names it and was there before it was shown.
@@ -83,7 +107,7 @@ pub(super) struct Told<'a> {
 /// What is said of a plan that is shown.
 #[must_use]
 pub(super) fn of_publication(plan: &Plan, publication: &Publication, told: &Told<'_>) -> String {
-    let Told { detail, overridden, puts_back, named_before } = *told;
+    let Told { detail, overridden: lost, under_way, puts_back, named_before } = *told;
     // A hash that is there already can't be set.
     let how = match named_before && plan.blocked().next().is_none() {
         true => NAMED_BEFORE,
@@ -97,15 +121,15 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, told: &Told
     let mut sentences = Vec::new();
     match publication.phase {
         Phase::Completed => {
-            if overridden.is_empty() {
+            if lost.is_empty() {
                 sentences.push(format!("Everything is as planned{}.", except(plan)));
             } else {
                 sentences.push(format!(
                     "Everything is written as planned{}, and machines do not have all of it.",
                     except(plan)
                 ));
-                sentences.extend(overridden.iter().cloned());
-                sentences.push(OVERRIDDEN.to_owned());
+                sentences.extend(lost.iter().cloned());
+                sentences.push(overridden::REMEDY.to_owned());
             }
             sentences.push(detail.to_owned());
             let troubled = plan.items.iter().filter_map(|item| Some((item, item.trouble.as_ref()?)));
@@ -136,6 +160,7 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, told: &Told
             if is_more || figures(plan).machines_to_reboot > 0 {
                 sentences.push(format!("The plan as a whole: {}", in_figures(plan)));
             }
+            sentences.extend(under_way.iter().cloned());
             sentences.push(KEEP.to_owned());
         }
         Phase::CompletedWithUpgrade => {
@@ -153,6 +178,7 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, told: &Told
         | Phase::Ignored => {
             let blocked: Vec<_> = plan.blocked().map(why_blocked).collect();
             sentences.push(in_figures(plan));
+            sentences.extend(under_way.iter().cloned());
             sentences.push(detail.to_owned());
             sentences.push(remedy.to_owned());
             if how == NAMED_BEFORE && publication.phase == Phase::ReviewRequired {
@@ -184,16 +210,13 @@ pub(super) fn of_execution(items: &[Item]) -> String {
 /// The plan in figures, in one sentence.
 #[must_use]
 pub fn in_figures(plan: &Plan) -> String {
-    let figures = figures(plan);
-    let reboots = match figures.machines_to_reboot {
-        0 => "no machine reboots".to_owned(),
-        n => {
-            let machines = if n == 1 { "1 machine reboots".to_owned() } else { format!("{n} machines reboot") };
-            let pools = if figures.pools.len() == 1 { "pool" } else { "pools" };
-            format!("{machines} ({pools} {})", figures.pools.join(", "))
-        }
-    };
-    format!("{}; {reboots}.{}", in_counts(plan), taken(plan))
+    let last = ends_with(plan);
+    let reboots = rebooting(&pools(plan, |wave| last.is_none_or(|last| wave <= last)));
+    let reboots = reboots.unwrap_or_else(|| "no machine reboots".to_owned());
+    let later = last.and_then(|last| rebooting(&pools(plan, |wave| wave > last)));
+    let later =
+        later.map(|later| format!(" After what is previewed later is approved as well, {later}.")).unwrap_or_default();
+    format!("{}; {reboots}.{later}{}", in_counts(plan), taken(plan))
 }
 
 /// How many items of each operation there are.

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::plan::pointer;
+use crate::plan::{digest, pointer};
 
 const ARGUMENTS: &str = "/spec/kernelArguments";
 const EXTENSIONS: &str = "/spec/extensions";
@@ -15,6 +15,8 @@ const FILES: &str = "/spec/config/storage/files";
 const UNITS: &str = "/spec/config/systemd/units";
 /// The member of a unit with its drop-ins.
 const DROPINS: &str = "dropins";
+/// The member of a file with what it holds.
+const CONTENTS: &str = "contents";
 /// Lists of `spec.config` and the member that identifies their entries.
 const CONFIG_LISTS: [(&str, &str); 2] = [(FILES, "path"), (UNITS, "name")];
 
@@ -55,10 +57,21 @@ fn missing_of_unit(present: Option<&Value>, unit: &Value) -> Vec<String> {
 
 /// What a MachineConfig decides that a later one may decide otherwise: files by their path, which are replaced as a whole, and of units each
 /// member and each drop-in, which are merged (facts of R27: `Merge` of Ignition's config/v3_x, as machine-config-operator calls it).
-pub(super) fn claims(object: &Value) -> BTreeSet<String> {
-    let files = list(object, FILES).iter().map(|file| identity(file, "path").to_owned());
-    let units = list(object, UNITS).iter().flat_map(claims_of_unit).map(|(_, _, claim)| claim);
-    files.chain(units).collect()
+///
+/// Each with a digest of what it decides.
+pub(super) fn claims(object: &Value) -> BTreeMap<String, String> {
+    let files = list(object, FILES).iter().map(claim_of_file);
+    let units = list(object, UNITS).iter().flat_map(claims_of_unit);
+    files.chain(units.map(|(_, part, claim)| (claim, digest::sha256(&compact(part, ""))))).collect()
+}
+
+/// What a file decides. That it is written over what is there, rendering says of each.
+fn claim_of_file(file: &Value) -> (String, String) {
+    let mut part = compact(file, "");
+    if let Some(map) = part.as_object_mut() {
+        map.remove("overwrite");
+    }
+    (identity(file, "path").to_owned(), digest::sha256(&part))
 }
 
 /// The claims of a unit: the member, its value or the drop-in, and how it is named.
@@ -80,6 +93,13 @@ fn claims_of_unit(unit: &Value) -> Vec<(&str, &Value, String)> {
 #[cfg(test)]
 fn holds(rendered: &Value, object: &Value) -> bool {
     missing(rendered, object).is_some_and(|missing| missing.is_empty())
+}
+
+/// The compression of a file, if it has that member. Up to release-4.19 rendering keeps an empty one, as the files of the operator's own templates
+/// have it, and later ones take all of them out (`ignitionMergeUnsetFilesDefaultCompression`): so one that is empty tells which of them it is, and
+/// that another empty one makes another content.
+fn compression(file: &Value) -> Option<&str> {
+    file.pointer("/contents/compression").and_then(Value::as_str)
 }
 
 /// The entries of a list by what identifies them; of several with one identity the first.
@@ -155,8 +175,8 @@ pub(super) struct Differences {
     /// Anything else that is not the same: kernel type, FIPS, the operating system's image, users, disks, … Only files and
     /// units can be there already; of all else a difference is a change.
     pub(super) other: bool,
-    /// Files and units that go.
-    pub(super) removed: Vec<String>,
+    /// The [`claims`] of files and units that go, with a digest of what the pool has of each, by name.
+    pub(super) removed: BTreeMap<String, BTreeMap<String, Option<String>>>,
     /// Files and units that the pool has not, or has otherwise, or that the object had otherwise.
     pub(super) entries: Vec<String>,
     /// Kernel arguments that the object brings newly.
@@ -185,13 +205,17 @@ impl Differences {
             other_arguments: beyond(list(rendered, ARGUMENTS), list(before, ARGUMENTS)),
             ..Self::default()
         };
+        let keeps_empty = list(rendered, FILES).iter().any(|file| compression(file).is_some_and(str::is_empty));
         for (path, key) in CONFIG_LISTS {
             let [had, wanted, present] = [before, after, rendered].map(|object| by_identity(object, path, key));
             for entry in list(after, path) {
                 let name = identity(entry, key);
                 let (ours, present) = (had.get(name), present.get(name));
                 // What the object had and gives up is in what was rendered from it, too.
-                let there = present.is_some_and(|present| covers(present, entry));
+                let there = present.is_some_and(|present| {
+                    let brings_empty = compression(entry).is_some() && compression(present).is_none();
+                    covers(present, entry) && !(keeps_empty && brings_empty)
+                });
                 if (there && ours.is_none()) || ours.is_some_and(|ours| *ours == entry) {
                     continue;
                 }
@@ -204,8 +228,19 @@ impl Differences {
                 }
                 found.entries.push(name.to_owned());
             }
-            let names = list(before, path).iter().map(|entry| identity(entry, key));
-            found.removed.extend(names.filter(|name| !wanted.contains_key(name)).map(str::to_owned));
+            for entry in list(before, path).iter().filter(|entry| !wanted.contains_key(identity(entry, key))) {
+                let present = match path {
+                    FILES => json!({"spec": {"config": {"storage": {"files": [present.get(identity(entry, key))]}}}}),
+                    _ => json!({"spec": {"config": {"systemd": {"units": [present.get(identity(entry, key))]}}}}),
+                };
+                let present = claims(&present);
+                let own = match path {
+                    FILES => vec![identity(entry, key).to_owned()],
+                    _ => claims_of_unit(entry).into_iter().map(|(_, _, claim)| claim).collect(),
+                };
+                let own = own.into_iter().map(|claim| (claim.clone(), present.get(&claim).cloned()));
+                found.removed.insert(identity(entry, key).to_owned(), own.collect());
+            }
         }
         found
     }
@@ -278,7 +313,8 @@ fn scalar_holds(rendered: &Value, object: &Value, path: &str, default: &Value) -
 
 /// Whether `found` says everything that `wanted` says. Rendering adds defaults such as `overwrite: true`, and takes out what is empty: of the
 /// files that the controllers make, `compression: ""` (`ignitionMergeUnsetFilesDefaultCompression`, pkg/controller/common/helpers.go of
-/// machine-config-operator, release-4.20 and later).
+/// machine-config-operator, release-4.20 and later). The contents of a file are one thing: merging leaves the compression of an earlier file to a
+/// later one that has none, up to release-4.19, and what is read then is not what was wanted.
 fn covers(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => wanted
@@ -287,6 +323,7 @@ fn covers(found: &Value, wanted: &Value) -> bool {
             .all(|(key, wanted)| match (key.as_str(), found.get(key), wanted) {
                 (_, None, _) => false,
                 (DROPINS, Some(found), Value::Array(wanted)) => wanted.iter().all(|wanted| has_dropin(found, wanted)),
+                (CONTENTS, Some(found), Value::Object(_)) => compact(found, "") == compact(wanted, ""),
                 (_, Some(found), wanted) => covers(found, wanted),
             }),
         (found, wanted) => found == wanted,
@@ -372,7 +409,7 @@ mod tests {
         // What was ours and loses a member is not there already.
         let less = json!({"spec": {"config": {"storage": {"files": [{"path": "/a"}]}}}});
         assert_eq!(Differences::of(Some(&file(1)), Some(&less), &file(1)).entries, ["/a"]);
-        assert_eq!(Differences::of(Some(&file(1)), None, &file(1)).removed, ["/a"]);
+        assert!(Differences::of(Some(&file(1)), None, &file(1)).removed.contains_key("/a"));
     }
 
     #[test]
@@ -413,6 +450,26 @@ mod tests {
         }
         assert!(!holds(&rendered, &file(json!({"source": "data:,1", "compression": "gzip"}))));
         assert!(!holds(&rendered, &file(json!({"source": "data:,2", "compression": ""}))));
+    }
+
+    /// Fault R7: up to release-4.19 a later file without compression gets that of an earlier one.
+    #[test]
+    fn r7_contents_are_judged_as_a_whole() {
+        let file = |contents: Value| json!({"spec": {"config": {"storage": {"files": [{"path": "/etc/a", "contents": contents}]}}}});
+        let (plain, empty) =
+            (file(json!({"source": "data:,1"})), file(json!({"source": "data:,1", "compression": ""})));
+        let survived = file(json!({"source": "data:,1", "compression": "gzip"}));
+        for wanted in [&plain, &empty] {
+            assert!(!holds(&survived, wanted), "what is read is unpacked first");
+            assert_eq!(Differences::of(None, Some(wanted), &survived).entries, ["/etc/a"]);
+        }
+        // Whether an empty one is another content depends on what the release makes of it.
+        assert!(Differences::of(None, Some(&empty), &plain).entries.is_empty());
+        let mut keeps = plain.clone();
+        let files = keeps.pointer_mut(FILES).and_then(Value::as_array_mut).unwrap();
+        files.push(json!({"path": "/etc/b", "contents": {"source": "data:,", "compression": ""}}));
+        assert_eq!(Differences::of(None, Some(&empty), &keeps).entries, ["/etc/a"]);
+        assert!(Differences::of(None, Some(&plain), &keeps).entries.is_empty());
     }
 
     /// R27: drop-ins of one unit are merged by name, as those of a user are with ours.

@@ -33,7 +33,7 @@ pub(super) struct Studies {
 pub(super) struct Source {
     pub(super) parts: Parts,
     place: Place,
-    claims: BTreeSet<String>,
+    claims: BTreeMap<String, String>,
 }
 
 impl Source {
@@ -43,7 +43,7 @@ impl Source {
 
     /// Whether it decides what `claim` names otherwise than an object at `place`.
     pub(super) fn overrides(&self, claim: &str, place: &Place) -> bool {
-        self.place > *place && self.claims.contains(claim)
+        self.place > *place && self.claims.contains_key(claim)
     }
 }
 
@@ -196,7 +196,9 @@ impl View<'_> {
         let Some(differences) = self.differences else {
             return vec![pool.wanted.clone()];
         };
-        if differences.replaced.is_empty() && differences.disputed.is_empty() && Rivals::among(differences).is_empty() {
+        let is_ours_alone =
+            differences.replaced.is_empty() && differences.disputed.is_empty() && differences.removed.is_empty();
+        if is_ours_alone && Rivals::among(differences).is_empty() {
             return Vec::new();
         }
         let known = |source: &&String| self.studies.sources.contains_key(&(pool.wanted.clone(), (*source).clone()));
@@ -237,6 +239,15 @@ impl View<'_> {
         disputed.values().flatten().filter_map(|claim| Some((claim.as_str(), by(claim)?))).collect()
     }
 
+    /// Whether all that goes stays on the machines, since other sources bring the same.
+    fn stays(&self, claims: &BTreeMap<String, Option<String>>) -> bool {
+        let last = |claim: &String| {
+            let bringing = self.sources().filter(|(_, other)| other.claims.contains_key(claim));
+            bringing.max_by_key(|(_, other)| &other.place).and_then(|(_, other)| other.claims.get(claim))
+        };
+        claims.iter().all(|(claim, present)| present.is_some() && last(claim) == present.as_ref())
+    }
+
     fn add_to(&self, effect: &mut Effect) {
         let pool = self.pool;
         let nothing = Differences::default();
@@ -256,14 +267,14 @@ impl View<'_> {
         let changes = self.differences.is_none()
             || found.appended
             || found.other
-            || !found.removed.is_empty()
+            || !found.removed.values().all(|claims| self.stays(claims))
             || found.entries.iter().any(in_force);
         if !changes {
             effect.notes.push(format!("The machines of pool {} have all of it already: none reboots.", pool.name));
             return;
         }
         self.note_rivals(found, effect);
-        effect.pools.insert(pool.name.clone(), pool.effect());
+        effect.reboots(&pool.name, pool.effect());
         effect.notes.extend(pool.obstacles());
     }
 

@@ -35,7 +35,10 @@ pub const LEARNED: Declared = Declared { kind: MACHINE_CONFIG, access: Access::R
 const NODE: Kind = Kind { group: "", versions: &["v1"], kind: "Node", plural: "nodes" };
 
 /// What is listed to find out what holds a rollout up.
-pub const ASKED_KINDS: &[Kind] = &[NODE, KUBELET_CONFIG];
+pub const ASKED_KINDS: &[Kind] = &[NODE, KUBELET_CONFIG, MACHINE_OS_CONFIG];
+
+/// Says of which pools the machines boot an image that is built first. Served from release-4.18 on, where that is generally available.
+pub const MACHINE_OS_CONFIG: Kind = Kind { kind: "MachineOSConfig", plural: "machineosconfigs", ..POOL };
 
 /// Where to look for what holds a rollout up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +118,12 @@ pub trait Rollouts: Send + Sync {
     /// These are all watched objects.
     fn saw_all(&self, objects: &[Value]);
 
+    /// These are all objects that say of which pools an image is built ([`MACHINE_OS_CONFIG`]).
+    fn saw_layers(&self, objects: &[Value]);
+
+    /// Whether they are known.
+    fn knows_layers(&self) -> bool;
+
     /// What `planned` sets in motion.
     fn outlook(&self, planned: Planned<'_>) -> Outlook;
 
@@ -129,6 +138,9 @@ pub trait Rollouts: Send + Sync {
 
     /// What others override of `object`, as far as what was read tells: the machines of a pool have theirs instead.
     fn overridden(&self, object: &Value) -> Overridden;
+
+    /// Whether only a person can make `object` go on, if that does not pass by itself.
+    fn is_stuck(&self, object: &Value) -> bool;
 
     /// Where to look if `object` has come no further for a while; nowhere if that is no question.
     fn questions(&self, object: &Value) -> Vec<Question>;

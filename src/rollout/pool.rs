@@ -40,6 +40,8 @@ pub(super) struct Pool {
     pub(super) degraded: u32,
     pub(super) unavailable: u32,
     conditions: BTreeMap<String, (bool, String)>,
+    /// Whether its machines boot an image that is built for the pool first: a MachineOSConfig names it.
+    pub(super) layered: bool,
 }
 
 impl Pool {
@@ -73,6 +75,7 @@ impl Pool {
             conditions: list("/status/conditions")
                 .map(|found| (member(found, "type"), (member(found, "status") == "True", member(found, "message"))))
                 .collect(),
+            layered: false,
         }
     }
 
@@ -105,6 +108,11 @@ impl Pool {
                 self.max_unavailable
             ));
         }
+        if self.layered {
+            notes.push(format!(
+                "MachineConfigPool {name} is layered: an image is built first, and its machines reboot into that."
+            ));
+        }
         if let Some(message) = self.holds("Degraded") {
             let why = match message.trim_end_matches('.') {
                 "" => String::new(),
@@ -129,6 +137,13 @@ impl Pool {
         Some(format!("{name}: {message}"))
     }
 
+    /// Whether only a person can make it go on: nothing is rendered for it, or the image that its machines should boot can't be built. Each is tried
+    /// again and again, and may pass (`handleErr` of the render controller; `updateImageBuildDegradedCondition`,
+    /// pkg/controller/build/reconciler.go, release-4.20 and later).
+    pub(super) fn is_stuck(&self) -> bool {
+        ["RenderDegraded", "ImageBuildDegraded"].iter().any(|condition| self.holds(condition).is_some())
+    }
+
     /// What another configuration does to its machines.
     pub(super) fn effect(&self) -> PoolEffect {
         let written = match &self.max_unavailable {
@@ -136,7 +151,13 @@ impl Pool {
             Value::String(text) => Some(cut_text(text, WRITTEN)),
             other => Some(cut_text(&other.to_string(), WRITTEN)),
         };
-        PoolEffect { machines: self.machines, at_once: self.at_once(), max_unavailable: written }
+        PoolEffect {
+            machines: self.machines,
+            at_once: self.at_once(),
+            max_unavailable: written,
+            layered: self.layered,
+            degraded: self.holds("Degraded").is_some(),
+        }
     }
 
     /// How many machines are updated at a time; none if what is written means nothing.
@@ -165,10 +186,10 @@ impl Pool {
 
     /// What a plan depends on.
     pub(super) fn resting(&self) -> String {
-        let Self { name, labels, paused, max_unavailable, wanted, sources, machines, .. } = self;
+        let Self { name, labels, paused, max_unavailable, wanted, sources, machines, layered, .. } = self;
         let kubelets: Vec<_> = sources.iter().filter(|source| kubelet::is_generated(source)).collect();
         let degraded = self.holds("Degraded").is_some();
-        format!("{name} {labels:?} {paused} {max_unavailable} {wanted} {kubelets:?} {machines} {degraded}")
+        format!("{name} {labels:?} {paused} {max_unavailable} {wanted} {kubelets:?} {machines} {degraded} {layered}")
     }
 
     /// What progress depends on.

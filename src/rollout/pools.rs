@@ -15,6 +15,7 @@ use super::kubelet::{self, Verdict};
 use super::pool::{Pool, labels};
 use super::{Change, MACHINE_CONFIG, Outlook, POOL, Planned, Question, Rollouts, Standing};
 use crate::api::TargetRef;
+use crate::limits;
 use crate::plan::digest;
 use crate::plan::health::Rollout;
 use crate::plan::item::{Overridden, part};
@@ -31,6 +32,8 @@ type Made = (String, String, i64);
 #[derive(Default)]
 struct State {
     pools: BTreeMap<String, Pool>,
+    /// The pools that MachineOSConfigs name, once these were listed.
+    layered: Option<BTreeSet<String>>,
     /// What of an object of this content a rendered configuration has not ([`contents::missing`]). Rendered ones never change.
     held: BTreeMap<(String, String), Option<BTreeSet<String>>>,
     /// What a rendered configuration consists of.
@@ -82,8 +85,9 @@ impl Rollouts for MachineConfigPools {
     }
 
     fn saw(&self, object: &Value) {
-        let pool = Pool::read(object);
-        self.state().pools.insert(pool.name.clone(), pool);
+        let state = &mut *self.state();
+        let pool = state.read(object);
+        state.pools.insert(pool.name.clone(), pool);
     }
 
     fn lost(&self, name: &str) {
@@ -91,8 +95,21 @@ impl Rollouts for MachineConfigPools {
     }
 
     fn saw_all(&self, objects: &[Value]) {
-        let pools = objects.iter().map(Pool::read);
-        self.state().pools = pools.map(|pool| (pool.name.clone(), pool)).collect();
+        let state = &mut *self.state();
+        let pools = objects.iter().map(|object| state.read(object));
+        state.pools = pools.map(|pool| (pool.name.clone(), pool)).collect();
+    }
+
+    fn saw_layers(&self, objects: &[Value]) {
+        let named = objects.iter().filter_map(|object| object.pointer("/spec/machineConfigPool/name")?.as_str());
+        let named: BTreeSet<_> = named.map(str::to_owned).collect();
+        let state = &mut *self.state();
+        state.pools.values_mut().for_each(|pool| pool.layered = named.contains(&pool.name));
+        state.layered = Some(named);
+    }
+
+    fn knows_layers(&self) -> bool {
+        self.state().layered.is_some()
     }
 
     fn foresee(&self, target: &TargetRef) -> bool {
@@ -200,6 +217,10 @@ impl Rollouts for MachineConfigPools {
         self.state().overridden(object)
     }
 
+    fn is_stuck(&self, object: &Value) -> bool {
+        self.state().concerned(object).into_iter().any(Pool::is_stuck)
+    }
+
     fn questions(&self, object: &Value) -> Vec<Question> {
         let state = self.state();
         let mut questions = Vec::new();
@@ -241,6 +262,12 @@ impl Rollouts for MachineConfigPools {
 }
 
 impl State {
+    fn read(&self, object: &Value) -> Pool {
+        let mut pool = Pool::read(object);
+        pool.layered = self.layered.as_ref().is_some_and(|named| named.contains(&pool.name));
+        pool
+    }
+
     /// What must be read to know whether `pool` has rendered the object. Where it has some of it otherwise, also the other sources: one of
     /// them may override that. And after an edit: what the rendered configuration has beyond them is left from before the edit.
     fn unread(&self, pool: &Pool, object: &str, content: &str, change: Change) -> Vec<String> {
@@ -429,7 +456,10 @@ fn unfinished(pool: &Pool, held: bool) -> Option<(String, bool)> {
     let done = |text: String| Some((format!("MachineConfigPool {name} {text}"), false));
     if !held {
         return match pool.holds("RenderDegraded") {
-            Some(message) => done(format!("can't render it: {message}")),
+            Some(message) => done(format!(
+                "can't render it: {}. Correct or delete the MachineConfig to blame: until then nothing new reaches its machines",
+                limits::words(message.trim_end_matches('.'))
+            )),
             None => done("has not rendered it yet".to_owned()),
         };
     }

@@ -242,3 +242,44 @@ async fn a_refused_kubelet_config_that_blocks_the_pool_is_named() {
     fixture.wait_for(Phase::Completed).await;
     fixture.finish().await;
 }
+
+/// Fault R9: a pool that can't be rendered is said beforehand, is another plan, and ends the execution with the remedy after a while.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r9_a_pool_that_can_not_be_rendered_ends_the_execution_and_says_what_to_do() {
+    let mut fixture = Fixture::without_operator(Setup { speed: 25.0, ..Setup::default() }).await;
+    fixture.patience = std::time::Duration::from_millis(1500);
+    fixture.start_operator();
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun"})).await;
+    let before = fixture.wait_for(Phase::ReviewRequired).await;
+    let bad = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": "50-bad", "labels": {"machineconfiguration.openshift.io/role": "worker"}},
+        "spec": {"kernelType": "none-of-these"},
+    });
+    fixture.create(&bad, "somebody").await;
+    let degraded = fixture
+        .wait("the degraded pool", |status| {
+            status.plan_hash != before.plan_hash
+                && status.items.iter().any(|item| item.message.contains("is degraded already"))
+        })
+        .await;
+    assert!(degraded.summary.unwrap().text.contains("pool worker is degraded now"), "{:#?}", degraded.items);
+    fixture.patch(json!({"action": "Apply", "approvedPlanHash": degraded.plan_hash})).await;
+    let failed = fixture.wait_for(Phase::Failed).await;
+    let text = failed.summary.unwrap().text;
+    assert!(
+        text.contains("can't render it")
+            && text.contains("none-of-these")
+            && text.contains("Correct or delete the MachineConfig to blame"),
+        "{text}"
+    );
+    fixture.api(&bad).delete("50-bad", &Default::default()).await.unwrap();
+    fixture.patch(json!({"waitTimeout": "1h"})).await;
+    fixture
+        .wait("the rest of it", |status| {
+            matches!(status.phase, Some(Phase::ReviewRequired | Phase::InProgress | Phase::Completed))
+        })
+        .await;
+    fixture.finish().await;
+}

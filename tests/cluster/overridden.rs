@@ -77,7 +77,11 @@ async fn r4_what_others_override_afterwards_is_told_and_ready_does_not_claim_it(
     });
     for (theirs, what, item) in [
         (other("99-zz-theirs", file), format!("worker: {file} (by 99-zz-theirs)"), "90-worker-swap-online"),
-        (kubelet, "worker: /etc/kubernetes/kubelet.conf (by 99-worker-generated-kubelet-1)".to_owned(), "virt-perf-settings"),
+        (
+            kubelet,
+            "worker: /etc/kubernetes/kubelet.conf (by 99-worker-generated-kubelet-1)".to_owned(),
+            "virt-perf-settings",
+        ),
     ] {
         let mark = fixture.mark();
         fixture.create(&theirs, "somebody").await;

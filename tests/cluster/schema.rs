@@ -294,7 +294,12 @@ fn full_status() -> VirtPlatformConfigStatus {
                 wait_timeout: Some("1000".into()),
                 pools: [(
                     "worker".to_owned(),
-                    PoolTerms { max_unavailable: Some("10%".into()), machines_at_least: Some(10) },
+                    PoolTerms {
+                        max_unavailable: Some("10%".into()),
+                        machines_at_least: Some(10),
+                        layered: true,
+                        degraded: true,
+                    },
                 )]
                 .into(),
             },

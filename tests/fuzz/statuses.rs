@@ -101,7 +101,7 @@ fn an_item(name: &str, wave: u32, changes: bool, machines: u32, fails: bool) -> 
         conflicts: Vec::new(),
     };
     let effect = Effect {
-        pools: BTreeMap::from([(name.to_owned(), PoolEffect { machines, at_once: 1, max_unavailable: None })]),
+        pools: BTreeMap::from([(name.to_owned(), PoolEffect { machines, at_once: 1, ..PoolEffect::default() })]),
         ..Effect::default()
     };
     let mut item = item(&draft, None, "us", preview, effect, None);

@@ -287,3 +287,32 @@ fn a_policy_approves_no_removal_of_an_override_however_long_ago() {
     world.edit(Action::Apply);
     assert!(world.look(with(&[], CREATE, Some(2))).is_execution(), "what the options make is approved again");
 }
+
+/// Fault R9: a pool that is degraded already is reviewed, and one that becomes so while it rolls out ends nothing.
+#[test]
+fn r9_a_pool_that_is_degraded_before_the_write_is_another_plan() {
+    let on = |operations, degraded: bool| {
+        let mut items = rebooting(operations, "1", 3).items;
+        items[1].effect.pools.values_mut().for_each(|pool| pool.degraded = degraded);
+        Plan::new(basis(), items)
+    };
+    assert_ne!(on(CREATE, true).digest, on(CREATE, false).digest);
+    let mut world = World::new(Action::DryRun);
+    world.look(on(CREATE, false));
+    world.look(on(CREATE, true));
+    assert!(
+        text(&world).contains("Changed since the plan was shown: pool worker is degraded now."),
+        "{}",
+        text(&world)
+    );
+    for approved_as in [false, true] {
+        let mut world = World::new(Action::DryRun);
+        world.look(on(CREATE, approved_as));
+        world.now += 100;
+        world.edit(Action::Apply);
+        world.look(on(CREATE, approved_as));
+        world.look(on(CREATE, approved_as));
+        assert!(world.status.items[0].applied.is_some() && world.status.items[1].applied.is_none());
+        assert!(world.look(on(HALF, !approved_as)).is_execution(), "{}", text(&world));
+    }
+}

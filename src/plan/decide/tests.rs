@@ -467,7 +467,7 @@ fn a_pause_that_begins_in_the_future_takes_nothing_from_the_time_limit() {
 }
 
 /// Approved by hash, begun, and not written.
-fn begun_by_hash() -> World {
+pub(super) fn begun_by_hash() -> World {
     let mut world = World::new(Action::Apply);
     world.look(plan([Operation::Blocked, Operation::Create]));
     world.look(plan(CREATE));
@@ -531,24 +531,6 @@ fn what_is_as_wanted_but_not_in_effect_holds_up_what_comes_after_it() {
     assert_eq!(all.phase(), Some(Phase::Completed));
     all.look(rolling(DONE));
     assert_eq!(all.phase(), Some(Phase::Completed), "what pools do later for other reasons changes nothing");
-}
-
-#[test]
-fn a_plan_that_waits_always_says_the_next_step() {
-    let next_step = |world: &World| world.status.summary.as_ref().unwrap().text.clone();
-    let mut world = World::new(Action::DryRun);
-    world.look(plan(CREATE));
-    assert!(next_step(&world).ends_with("then set spec.action to Apply."), "{}", next_step(&world));
-    world.wanted.options = Some(json!({"p": 1}));
-    world.wanted.generation += 1;
-    let options = Basis { options: world.wanted.options.clone(), ..basis() };
-    world.look(Plan::new(options, plan(CREATE).items));
-    assert_eq!(world.reason(), reason::OPTIONS_CHANGED);
-    assert!(next_step(&world).ends_with("then set spec.action to Apply."), "{}", next_step(&world));
-    let mut moved = begun_by_hash();
-    moved.look(plan([Operation::Update, Operation::Create]));
-    assert_eq!(moved.reason(), reason::PLAN_STALE);
-    assert!(next_step(&moved).contains("set spec.approvedPlanHash to status.planHash"), "{}", next_step(&moved));
 }
 
 #[test]

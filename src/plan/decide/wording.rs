@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::tests::{CREATE, World, plan};
+use super::tests::{CREATE, World, basis, begun_by_hash, plan};
 use super::*;
 use crate::api::Operation;
-use crate::plan::digest;
 use crate::plan::item::{Moved, one_by_one};
+use crate::plan::{Basis, digest};
 use crate::plan::{changes, summary};
 
 fn text(world: &World) -> &str {
@@ -198,4 +198,63 @@ fn r11_trouble_of_an_owner_is_a_condition_as_long_as_it_lasts_and_no_other_plan(
     let mut first = World::new(Action::Apply);
     first.look(waiting);
     assert_eq!((first.phase(), condition(&first)), (Some(Phase::InProgress), None));
+}
+
+#[test]
+fn a_plan_that_waits_always_says_the_next_step() {
+    let next_step = |world: &World| world.status.summary.as_ref().unwrap().text.clone();
+    let mut world = World::new(Action::DryRun);
+    world.look(plan(CREATE));
+    assert!(next_step(&world).ends_with("then set spec.action to Apply."), "{}", next_step(&world));
+    world.wanted.options = Some(json!({"p": 1}));
+    world.wanted.generation += 1;
+    let options = Basis { options: world.wanted.options.clone(), ..basis() };
+    world.look(Plan::new(options, plan(CREATE).items));
+    assert_eq!(world.reason(), reason::OPTIONS_CHANGED);
+    assert!(next_step(&world).ends_with("then set spec.action to Apply."), "{}", next_step(&world));
+    let mut moved = begun_by_hash();
+    moved.look(plan([Operation::Update, Operation::Create]));
+    assert_eq!(moved.reason(), reason::PLAN_STALE);
+    assert!(next_step(&moved).contains("set spec.approvedPlanHash to status.planHash"), "{}", next_step(&moved));
+}
+
+/// Fault R28: what comes after an item that can only be previewed later reboots nothing under this approval.
+#[test]
+fn r28_machines_that_reboot_only_after_another_approval_are_not_promised_now() {
+    let mut items = plan([Operation::Deferred, Operation::Create]).items;
+    items[1].effect.pools = one_by_one(&[("worker", 8)]);
+    let deferred = super::Plan::new(basis(), items);
+    let says = summary::in_figures(&deferred);
+    assert_eq!(
+        says,
+        "1 to create, 1 to preview later; no machine reboots. After what is previewed later is approved as well, 8 machines reboot (pool worker)."
+    );
+    let mut world = World::new(Action::DryRun);
+    world.look(deferred);
+    assert_eq!(world.status.summary.unwrap().machines_to_reboot, 0);
+}
+
+/// Fault R28: what was written before an approval was withdrawn still rolls out.
+#[test]
+fn r28_what_still_rolls_out_after_a_withdrawal_is_said() {
+    use crate::plan::health::Rollout;
+    let half = |operations| {
+        let mut plan = plan(operations);
+        if operations[0] == Operation::NoChange {
+            plan.items[0].rollout = Rollout::Waiting { text: "1 of 5 machines are updated".into(), paused: false };
+        }
+        plan
+    };
+    let mut world = World::new(Action::Apply);
+    world.look(half(CREATE));
+    world.look(half(CREATE));
+    world.look(half([Operation::NoChange, Operation::Create]));
+    world.edit(Action::DryRun);
+    world.look(half([Operation::NoChange, Operation::Create]));
+    assert_eq!(world.phase(), Some(Phase::ReviewRequired));
+    assert!(
+        text(&world).contains("Still under way: Widget a: ") && text(&world).contains("1 of 5 machines"),
+        "{}",
+        text(&world)
+    );
 }

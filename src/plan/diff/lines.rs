@@ -47,7 +47,11 @@ fn coarse(
     };
     let marked = |mark: char, lines: &[&str], from: usize, to: usize| -> String {
         let lines = lines.iter().take(to).skip(from);
-        lines.map(|line| format!("{mark}{line}")).collect()
+        lines.fold(String::new(), |mut text, line| {
+            text.push(mark);
+            text.push_str(line);
+            text
+        })
     };
     [
         format!("--- {name}\n+++ {other}\n@@ -{} +{} @@\n", range(before), range(after)),

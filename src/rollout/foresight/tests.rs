@@ -375,3 +375,47 @@ fn r6_parts_of_units_that_a_later_one_overrides_are_told_and_reboot_nothing() {
         assert!(notes.contains(told.unwrap_or_default()), "{notes}");
     }
 }
+
+/// Fault R28: what goes and is there in another source all the same reboots nothing.
+#[test]
+fn r28_a_copy_that_stays_keeps_the_machines_as_they_are() {
+    let ours = machine_config("90-ours", "worker", files(&[("/etc/a", "data:,1")]));
+    let beside = |name: &str, content: &str| machine_config(name, "worker", files(&[("/etc/a", content)]));
+    let rendered = files(&[("/etc/a", "data:,1")]);
+    for (name, sources, reboots) in [
+        ("nobody else", vec![], true),
+        ("the same", vec![beside("50-theirs", "data:,1")], false),
+        ("something else", vec![beside("50-theirs", "data:,2")], true),
+        ("the last of them counts", vec![beside("50-theirs", "data:,2"), beside("60-theirs", "data:,1")], false),
+        ("and no earlier one", vec![beside("50-theirs", "data:,1"), beside("60-theirs", "data:,2")], true),
+    ] {
+        let sources: Vec<_> = sources.into_iter().chain([ours.clone()]).collect();
+        let world = World::new(rendered.clone(), &sources);
+        let effect = world.effect(Some(&ours), None).0.unwrap();
+        assert_eq!(!effect.pools.is_empty(), reboots, "{name}: {effect:?}");
+    }
+    let unit = |name: &str, contents: &str| {
+        let units = json!([{"name": "a.service", "enabled": true, "contents": contents}]);
+        machine_config(
+            name,
+            "worker",
+            json!({"config": {"ignition": {"version": "3.2.0"}, "systemd": {"units": units}}}),
+        )
+    };
+    let ours = unit("90-ours", "x");
+    for (theirs, reboots) in [(unit("50-theirs", "x"), false), (unit("50-theirs", "y"), true)] {
+        let world = World::new(ours["spec"].clone(), &[theirs, ours.clone()]);
+        assert_eq!(!world.effect(Some(&ours), None).0.unwrap().pools.is_empty(), reboots);
+    }
+}
+
+/// Fault R28: a pool without machines reboots none.
+#[test]
+fn r28_a_pool_without_machines_is_not_said_to_reboot() {
+    let selector = json!({"matchExpressions": [{"key": ROLE, "operator": "In", "values": ["worker", "infra"]}]});
+    let world = World::new(kargs(&[]), &[]).with_pool("infra", selector, 0, false);
+    let ours = machine_config("99-ours", "worker", kargs(&["psi=1"]));
+    let effect = world.effect(None, Some(&ours)).0.unwrap();
+    assert_eq!(effect.pools, one_by_one(&[("worker", 3)]));
+    assert!(effect.notes.iter().any(|note| note.starts_with("Pool infra has no machines now")), "{effect:?}");
+}

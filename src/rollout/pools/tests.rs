@@ -353,3 +353,40 @@ fn r6_what_a_later_one_overrides_is_not_waited_for() {
     pools.learn(&ours, NEW, Some(&object(NEW, "data:,ours", "ours")));
     assert!(matches!(pools.standing(&ours, Change::New), Standing::Known(Rollout::Done(_))));
 }
+
+/// Fault R8: that an image is built first is said beforehand, of the pools that a MachineOSConfig names.
+#[test]
+fn r8_a_layered_pool_is_told_beforehand() {
+    let pools = pools(&finished());
+    let wanted = psi(&["psi=1", "more"]);
+    let effect = || {
+        let planned = Planned { live: None, result: Some(&wanted), takes_back: false };
+        pools.study(planned, NEW, Some(&rendered(&["a"])));
+        match pools.outlook(planned) {
+            Outlook::Known(effect) => effect.unwrap(),
+            Outlook::Unread(names) => panic!("{names:?}"),
+        }
+    };
+    let before = pools.fingerprint(&wanted, false);
+    assert!(!pools.knows_layers() && !effect().pools["worker"].layered);
+    for (named, layered) in [("other", false), ("worker", true)] {
+        pools.saw_layers(&[json!({"spec": {"machineConfigPool": {"name": named}}}), json!({})]);
+        pools.saw(&finished());
+        assert_eq!(effect().pools["worker"].layered, layered, "{named}");
+        let told = effect().notes.iter().any(|note| note.contains("worker is layered: an image is built first"));
+        assert_eq!(told, layered, "{named}");
+        assert_eq!(pools.fingerprint(&wanted, false) != before, layered, "{named}: it is planned anew");
+    }
+}
+
+/// Faults R8 and R9: what only a person can make go on.
+#[test]
+fn r8_r9_a_pool_that_can_not_be_rendered_or_built_is_stuck() {
+    for (condition, stuck) in
+        [("RenderDegraded", true), ("ImageBuildDegraded", true), ("NodeDegraded", false), ("Updating", false)]
+    {
+        let said = json!([{"type": condition, "status": "True", "message": "m"}]);
+        let pools = pools(&with(finished(), &[("/status/conditions", said)]));
+        assert_eq!(pools.is_stuck(&psi(&["psi=1"])), stuck, "{condition}");
+    }
+}
