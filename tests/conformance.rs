@@ -163,7 +163,7 @@ fn what_is_drafted_and_read_is_declared() {
         let name = profile.about().name;
         for (_, options) in valid_settings(*profile) {
             let planner = profile.configure(Some(&options)).unwrap();
-            for Read { kind, namespace, name: object } in planner.reads() {
+            for Read { kind, namespace, name: object, .. } in planner.reads() {
                 let known = profile.kinds().iter().filter(|declared| declared.kind == kind);
                 let fits = |declared: &Declared| {
                     declared.name.is_none_or(|only| only == object)
@@ -261,7 +261,7 @@ impl Planner for Careless {
     }
 
     fn reads(&self) -> Vec<Read> {
-        let read = Read { kind: GADGET, namespace: None, name: "g".into() };
+        let read = Read { kind: GADGET, namespace: None, name: "g".into(), elsewhere: false };
         if self.0 == Asks::Read { vec![read] } else { Vec::new() }
     }
 

@@ -179,6 +179,7 @@ fn is_written(profile: &dyn Profile, object: &Value) -> bool {
             kind: declared.kind,
             namespace: declared.namespace.map(str::to_owned),
             name: name.to_owned(),
+            elsewhere: false,
         };
         matches!(declared.access, Access::Create | Access::Write)
             && declared.name.is_some_and(|name| is(object, &read(name)))
@@ -211,7 +212,7 @@ fn is(object: &Value, read: &Read) -> bool {
         && read.kind.versions.contains(&version)
         && text(object, "/kind") == read.kind.kind
         && text(object, "/metadata/name") == read.name
-        && read.namespace.as_deref().is_none_or(|namespace| text(object, "/metadata/namespace") == namespace)
+        && (read.namespace.is_none() || read.may_be_in(Some(text(object, "/metadata/namespace"))))
 }
 
 fn is_of(object: &Value, kind: &Kind) -> bool {
@@ -229,8 +230,7 @@ fn missing(needed: &Prerequisite, objects: Option<&[Value]>, crds: Option<&[Valu
     {
         return Some(format!("{} (CRD {}) is not among the CRDs", kind.kind, kind.crd_name()));
     }
-    let (namespace, name) = needed.object.clone()?;
-    let read = Read { kind, namespace, name };
+    let read = needed.object.clone()?;
     let there = objects?.iter().any(|object| is(object, &read));
     (!there).then(|| format!("{} {} is not among the objects", kind.kind, read.name))
 }

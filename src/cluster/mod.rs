@@ -107,7 +107,7 @@ impl Cluster {
         Ok(found)
     }
 
-    /// Shows `see` the metadata of all objects of a kind, a page at a time, until it has seen enough.
+    /// Shows `see` the metadata of all objects of a kind, or of those that `label_selector` selects, a page at a time, until it has seen enough.
     ///
     /// # Errors
     ///
@@ -115,9 +115,11 @@ impl Cluster {
     pub async fn visit_metadata(
         &self,
         kind: &Served,
+        label_selector: Option<&str>,
         mut see: impl FnMut(&Value) -> ControlFlow<()>,
     ) -> Result<(), ClusterError> {
         let mut params = ListParams::default().limit(SMALL_PAGE);
+        params.label_selector = label_selector.map(str::to_owned);
         while let Some(items) = self.page(kind, &mut params, true).await? {
             if items.iter().try_for_each(&mut see).is_break() {
                 break;

@@ -50,16 +50,13 @@ pub(super) async fn served_kinds(
 
 /// The objects that the planner reads, those that must be there among them.
 pub(super) fn reads(planner: &dyn Planner) -> Vec<Read> {
-    let needed = planner.prerequisites().into_iter().filter_map(|needed| {
-        let (namespace, name) = needed.object?;
-        Some(Read { kind: needed.kind, namespace, name })
-    });
+    let needed = planner.prerequisites().into_iter().filter_map(|needed| needed.object);
     planner.reads().into_iter().chain(needed).collect()
 }
 
 /// The same, as references.
 pub(super) fn read_targets(planner: &dyn Planner) -> impl Iterator<Item = TargetRef> {
-    reads(planner).into_iter().map(|Read { kind, namespace, name }| TargetRef {
+    reads(planner).into_iter().map(|Read { kind, namespace, name, .. }| TargetRef {
         // Which of the versions it is read in makes no difference to who it is.
         api_version: format!("{}/{}", kind.group, kind.versions.first().unwrap_or(&"")),
         kind: kind.kind.to_owned(),

@@ -244,13 +244,11 @@ impl Look<'_> {
     }
 
     fn has_changed(&self, read: &Read) -> bool {
-        let subject = Subject {
-            group: read.kind.group.to_owned(),
-            kind: read.kind.kind.to_owned(),
-            namespace: read.namespace.clone(),
-            name: read.name.clone(),
-        };
-        self.changed.contains(&subject)
+        self.changed.iter().any(|subject| {
+            (subject.group.as_str(), subject.kind.as_str(), &subject.name)
+                == (read.kind.group, read.kind.kind, &read.name)
+                && read.may_be_in(subject.namespace.as_deref())
+        })
     }
 
     async fn items(&self, drafted: &Drafted, memory: &mut Memory) -> Result<Vec<PlanItem>, GatherError> {
@@ -293,6 +291,15 @@ impl Look<'_> {
         let items = drafts.iter().filter_map(|draft| memory.items.get(&draft.name)).map(|known| known.item.clone());
         let mut items: Vec<_> = items.collect();
         memory.troubles.retain(|name, _| memory.items.contains_key(name));
+        let waited_for = |item: &PlanItem| {
+            let remembered = self.status.items.iter().find(|remembered| remembered.name == item.name);
+            let under_way = remembered.is_some_and(|item| item.state == ItemState::InProgress);
+            under_way && item.operation == Operation::NoChange && matches!(item.rollout, Rollout::Done(_))
+        };
+        memory.in_effect.retain(|name, _| items.iter().any(|item| item.name == *name && waited_for(item)));
+        for item in items.iter_mut().filter(|item| waited_for(item)) {
+            item.in_effect_since = Some(*memory.in_effect.entry(item.name.clone()).or_insert(self.now));
+        }
         for item in &mut items {
             if !memory.is_troubled(&item.name, item.trouble.is_some(), self.ctx.patience) {
                 item.trouble = None;

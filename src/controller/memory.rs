@@ -47,6 +47,8 @@ pub(super) struct Memory {
     pub(super) passing_since: Option<Instant>,
     /// Since when the owners of objects that are as wanted have said that something is wrong with them, by item.
     pub(super) troubles: BTreeMap<String, Instant>,
+    /// Since when the objects of items that are waited for have been in effect.
+    pub(super) in_effect: BTreeMap<String, Timestamp>,
     /// Items under way that have come no further, by name.
     pub(super) slow: BTreeMap<String, Slow>,
     /// Whether all that belongs into the audit trail is there.

@@ -55,7 +55,11 @@ pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
         }
     }
     for name in [condition::OWNER_UNHEALTHY, condition::OVERRIDDEN] {
-        notes.extend(condition_note(new, name).filter(|_| condition_note(old, name).is_none()));
+        match (condition_note(old, name), condition_note(new, name)) {
+            (None, Some(begins)) => notes.push(begins),
+            (Some(_), None) => notes.extend(over_note(new, name)),
+            (Some(_), Some(_)) | (None, None) => {}
+        }
     }
     let planned = old.plan_hash != new.plan_hash;
     if old.phase != new.phase || (planned && new.phase != Some(Phase::Completed)) {
@@ -120,6 +124,19 @@ fn phase_note(plan: &str, status: &Status) -> Option<Note> {
         Phase::Ignored => note("Ignored", "Report", false),
         Phase::Pending | Phase::Drafting => None,
     }
+}
+
+/// That such a condition holds no longer.
+fn over_note(status: &Status, name: &'static str) -> Option<Note> {
+    let found = status.conditions.iter().find(|found| found.type_ == name)?;
+    let (reason, text) = match name {
+        condition::OWNER_UNHEALTHY => {
+            ("OwnerHealthy", "The owners of all applied objects say that they are well again.")
+        }
+        _ => ("OverriddenNoMore", "Machines have what was applied again: nothing overrides it."),
+    };
+    let key = key("", reason, Some(&found.last_transition_time));
+    Some(Note { reason, action: "Report", warning: false, text: text.to_owned(), key })
 }
 
 /// That a condition holds which nobody wants, as long as it does.

@@ -65,7 +65,16 @@ struct Dependencies {
 
 impl Dependencies {
     fn is_news(&self, subject: &Subject, version: &Option<String>) -> bool {
-        self.seen.get(subject).is_some_and(|seen| seen != version)
+        match self.seen.get(subject) {
+            Some(seen) => seen != version,
+            None => version.is_some() && self.awaits(subject),
+        }
+    }
+
+    /// Whether an object of that name is looked for in any namespace, and none was there.
+    fn awaits(&self, subject: &Subject) -> bool {
+        let anywhere = Subject { namespace: None, ..subject.clone() };
+        subject.namespace.is_some() && self.seen.get(&anywhere).is_some_and(Option::is_none)
     }
 }
 
@@ -171,9 +180,10 @@ impl Triggers {
             recent.push_back((subject.clone(), version.map(str::to_owned)));
         }
         self.mark(|found| {
-            let news = found.seen.get(subject).is_some_and(|seen| seen.as_deref() != version);
+            let version = version.map(str::to_owned);
+            let news = found.is_news(subject, &version);
             if news {
-                found.told.insert(subject.clone(), version.map(str::to_owned));
+                found.told.insert(subject.clone(), version);
             }
             news
         });
@@ -265,6 +275,22 @@ mod tests {
         triggers.forget("a");
         triggers.may_have_changed("g", "K");
         assert!(!triggers.take("a").any());
+    }
+
+    /// Fault R18: what is looked for wherever it is, and was not there, is news wherever it comes.
+    #[test]
+    fn r18_what_is_awaited_anywhere_is_news_in_any_namespace() {
+        let (triggers, _woken) = Triggers::new();
+        let at = |namespace: Option<&str>| Subject { namespace: namespace.map(str::to_owned), ..subject("x") };
+        triggers.seen("a", at(None), None);
+        triggers.changed(&at(Some("one")), None);
+        assert_eq!(triggers.news("a"), News::Nothing, "what goes was not there");
+        triggers.changed(&at(Some("one")), Some("5"));
+        assert!(triggers.take("a").changed.contains(&at(Some("one"))));
+        // Once it was read, it is followed as any other.
+        triggers.seen("a", at(Some("one")), Some("5".into()));
+        triggers.changed(&at(Some("one")), Some("5"));
+        assert_eq!(triggers.news("a"), News::Nothing);
     }
 
     #[test]

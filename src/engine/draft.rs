@@ -10,12 +10,15 @@ use profile_sdk::{
 };
 use serde_json::Value;
 
-use super::{CONCURRENCY, Engine, EngineError};
+use super::{CONCURRENCY, Engine, EngineError, version};
 use crate::api::Input;
 use crate::cluster::{ClusterError, LookUpError, Served, SilentGroup};
 use crate::plan::fields;
 use crate::plan::overrides::{Exclusions, is_override};
 use crate::plan::{pointer, wire};
+
+/// The version under which it is noted that an object is not looked for in all namespaces any more.
+const FOUND: &str = "found";
 
 /// What became of asking a profile for its drafts.
 #[derive(Debug)]
@@ -116,12 +119,14 @@ impl Engine<'_> {
         }
         let unknown = planner.reads().into_iter().filter(|read| !remembered.knows(read));
         let reads = stream::iter(unknown).map(|read| self.read(read, served, manager));
-        let objects: Vec<(Read, Option<Value>)> = reads.buffered(CONCURRENCY).try_collect().await?;
+        let objects: Vec<(Read, Option<Value>)> = match reads.buffered(CONCURRENCY).try_collect().await {
+            Err(error @ EngineError::Ambiguous { .. }) => return Ok(Drafting::Missing(vec![error.to_string()])),
+            objects => objects?,
+        };
         for needed in prerequisites {
-            let Some((namespace, name)) = needed.object.filter(|_| served.served.contains_key(&needed.kind)) else {
+            let Some(read) = needed.object.filter(|_| served.served.contains_key(&needed.kind)) else {
                 continue;
             };
-            let read = Read { kind: needed.kind, namespace, name };
             if remembered.has(&read) {
                 // It was there, and has not changed.
                 continue;
@@ -129,7 +134,12 @@ impl Engine<'_> {
             // What was read already is not read again.
             let (read, object) = self.read(read, served, manager).await?;
             if object.is_none() {
-                missing.push(format!("{} does not exist: {}", named(&read), needed.hint));
+                missing.push(match read.elsewhere {
+                    true => {
+                        format!("{} {} does not exist in any namespace: {}", read.kind.kind, read.name, needed.hint)
+                    }
+                    false => format!("{} does not exist: {}", named(&read), needed.hint),
+                });
             }
         }
         if !missing.is_empty() {
@@ -163,12 +173,52 @@ impl Engine<'_> {
     }
 
     async fn read(&self, read: Read, served: &Kinds, manager: &str) -> Result<(Read, Option<Value>), EngineError> {
+        let failed = |source| EngineError::Object { object: named(&read), source };
         let object = match served.known(&read.kind)? {
-            Some(kind) => self.read_as_applied(kind, &read, manager).await,
-            None => Ok(None),
+            Some(kind) => match self.read_as_applied(kind, &read, manager).await.map_err(failed)? {
+                None if read.elsewhere && kind.namespaced => self.read_elsewhere(kind, &read, manager).await?,
+                found => found,
+            },
+            None => None,
         };
-        let object = object.map_err(|source| EngineError::Object { object: named(&read), source })?;
+        if let (Some(kind), true, true) = (served.known(&read.kind)?, read.elsewhere, object.is_some()) {
+            // Others that come elsewhere are none of anybody's business.
+            (self.seen)(kind.subject(None, &read.name), Some(FOUND.to_owned()));
+        }
         Ok((read, object.map(Arc::unwrap_or_clone)))
+    }
+
+    /// The only object of that name in any namespace.
+    async fn read_elsewhere(
+        &self,
+        kind: &Served,
+        read: &Read,
+        manager: &str,
+    ) -> Result<Option<Arc<Value>>, EngineError> {
+        let failed = |source| EngineError::Object { object: named(read), source };
+        let by_name = format!("metadata.name={}", read.name);
+        let found = self.cluster.list_selected(kind, Some(&by_name), true).await.map_err(failed)?;
+        let place = |object: &Value| object.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned);
+        let mut places: Vec<_> = found.iter().filter_map(place).collect();
+        for object in &found {
+            // That one of several goes is news too.
+            (self.seen)(kind.subject(place(object).as_deref(), &read.name), version(object));
+        }
+        match places.as_slice() {
+            [] => {
+                // So that one that comes, wherever that is, is news.
+                (self.seen)(kind.subject(None, &read.name), None);
+                Ok(None)
+            }
+            [place] => {
+                let there = Read { namespace: Some(place.clone()), ..read.clone() };
+                self.read_as_applied(kind, &there, manager).await.map_err(failed)
+            }
+            _ => {
+                places.sort_unstable();
+                Err(EngineError::Ambiguous { kind: read.kind.kind, name: read.name.clone(), namespaces: places })
+            }
+        }
     }
 
     /// The object as `kind` serves it, or in the version in which `manager` has applied it, as long as that is served too. An apply in another

@@ -244,8 +244,10 @@ impl Engine<'_> {
                 keep_spelling(&adjusted.desired, live.as_deref().unwrap_or(&nothing), &subject.draft.quantities);
             let adjusted = Adjusted { desired: desired.clone(), ..adjusted };
             let rival = !task.exact && subject.remembered.is_some_and(|item| item.applied.is_some());
-            let rival =
-                rival && live.as_deref().is_some_and(|live| fields::is_contested(live, &desired, &subject.manager));
+            let rival = rival
+                && live.as_deref().is_some_and(|live| {
+                    !fields::has_other_versions(live) && fields::is_contested(live, &desired, &subject.manager)
+                });
             let attempt = match rival {
                 true => self.cluster.preview_by_force(&subject.kind, &desired, live.as_deref(), &subject.manager).await,
                 false => self.cluster.preview(&subject.kind, &desired, live.as_deref(), &subject.manager).await,
@@ -257,7 +259,9 @@ impl Engine<'_> {
                     self.forget(&subject.kind, subject.namespace(), &target.name);
                     continue;
                 }
-                Err(error) => return Err(self.obstacle(subject, error).await.after(&adjusted.notes)),
+                Err(error) => {
+                    return Err(self.obstacle(subject, error, !adjusted.notes.is_empty()).await.after(&adjusted.notes));
+                }
             };
             let size = result.to_string().len();
             if size > check::OBJECT_LIMIT {
@@ -341,7 +345,7 @@ impl Engine<'_> {
         };
         match attempt {
             Ok(result) => Ok(Preview::Removal { live: Some(live), result, leaves, stays_for: others }),
-            Err(error) => Err(self.obstacle(subject, error).await),
+            Err(error) => Err(self.obstacle(subject, error, false).await),
         }
     }
 
@@ -353,7 +357,7 @@ impl Engine<'_> {
                 Some(silent) => Err(Obstacle::silent(&silent)),
                 None => Err(EngineError::Object { object: subject.target.to_string(), source }.into()),
             },
-            Err(error) => Err(self.obstacle(subject, error).await),
+            Err(error) => Err(self.obstacle(subject, error, false).await),
         }
     }
 
@@ -386,7 +390,7 @@ impl Engine<'_> {
     }
 
     /// What an answer of the server means for the item.
-    async fn obstacle(&self, subject: &Subject<'_>, error: ClusterError) -> Obstacle {
+    async fn obstacle(&self, subject: &Subject<'_>, error: ClusterError, overridden: bool) -> Obstacle {
         let Subject { target, kind, .. } = subject;
         let refused = |remedy: String| Obstacle::blocks(remedy);
         match error {
@@ -413,7 +417,7 @@ impl Engine<'_> {
             }
             ClusterError::Refused(refusal) => {
                 let secretive = self.is_secretive(subject);
-                refused(remedy::of(&refusal, &About { target, secretive }))
+                refused(remedy::of(&refusal, &About { target, secretive, overridden }))
             }
             source @ (ClusterError::Transient { .. } | ClusterError::Conflicts(_) | ClusterError::Moved) => {
                 if let ClusterError::Transient { .. } = &source

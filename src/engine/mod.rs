@@ -64,6 +64,16 @@ pub enum EngineError {
         /// Why.
         source: ClusterError,
     },
+    /// Several objects may be meant.
+    #[error("{kind} {name} is in several namespaces ({}), and only one of them can count: delete the others", namespaces.join(", "))]
+    Ambiguous {
+        /// The kind.
+        kind: &'static str,
+        /// Their name.
+        name: String,
+        /// Where they are.
+        namespaces: Vec<String>,
+    },
     /// A change could not be previewed.
     #[error("previewing {object} failed: {source}")]
     Preview {
@@ -81,6 +91,7 @@ impl EngineError {
         match self {
             Self::Drafts(_) => "InvalidDrafts",
             Self::Silent { .. } => "Unavailable",
+            Self::Ambiguous { .. } => "Ambiguous",
             Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => source.reason(),
         }
     }
@@ -91,6 +102,7 @@ impl EngineError {
         match self {
             Self::Drafts(problem) => problem.clone(),
             Self::Silent { kind, group } => format!("Kind {kind} can't be looked up: {group}"),
+            Self::Ambiguous { .. } => self.to_string(),
             Self::Kind { kind, source } => format!("Kind {kind} can't be looked up: {}", source.displayed()),
             Self::Object { object, source } => format!("{object} can't be read: {}", source.displayed()),
             Self::Preview { object, source } => format!("{object} can't be previewed: {}", source.displayed()),
@@ -104,7 +116,7 @@ impl EngineError {
             Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => {
                 matches!(source, ClusterError::Moved)
             }
-            Self::Drafts(_) | Self::Silent { .. } => false,
+            Self::Drafts(_) | Self::Silent { .. } | Self::Ambiguous { .. } => false,
         }
     }
 }

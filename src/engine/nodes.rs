@@ -23,11 +23,26 @@ impl Engine<'_> {
         let failed = |source| EngineError::Kind { kind: NODE.kind, source };
         let Some(nodes) = self.cluster.resolve(&NODE).await.map_err(failed)? else { return Ok(BTreeSet::new()) };
         let mut yes = BTreeSet::new();
+        if questions.iter().all(|question| question.selector.is_some()) {
+            for question in questions {
+                if question.only_after.is_some_and(|before| !yes.contains(before)) {
+                    continue;
+                }
+                let mut is_so = false;
+                let see = |node: &Value| {
+                    is_so |= answers(std::slice::from_ref(question), node).next().is_some();
+                    if is_so { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                };
+                self.cluster.visit_metadata(&nodes, question.selector, see).await.map_err(failed)?;
+                yes.extend(is_so.then_some(question.name));
+            }
+            return Ok(yes);
+        }
         let see = |node: &Value| {
             yes.extend(answers(questions, node));
             if yes.len() == questions.len() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        self.cluster.visit_metadata(&nodes, see).await.map_err(failed)?;
+        self.cluster.visit_metadata(&nodes, None, see).await.map_err(failed)?;
         Ok(yes)
     }
 }

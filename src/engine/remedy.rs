@@ -17,6 +17,8 @@ pub(super) struct About<'a> {
     pub(super) target: &'a TargetRef,
     /// Whether the server's words may quote a secret.
     pub(super) secretive: bool,
+    /// Whether administrators have overridden something of it.
+    pub(super) overridden: bool,
 }
 
 pub(super) fn not_served(target: &TargetRef) -> String {
@@ -99,8 +101,9 @@ pub(super) fn of(refusal: &Refusal, about: &About<'_>) -> String {
     if let Some(path) = undeclared_field(message) {
         // Entries of lists are named by their values.
         let path = if about.secretive { path.split('[').next().unwrap_or_default() } else { path };
+        let overridden = if about.overridden { ", or correct the override that sets the field" } else { "" };
         return format!(
-            "this cluster's {} ({}) does not know the field {path}: update the operator that brings this kind, or correct the override that sets the field",
+            "this cluster's {} ({}) does not know the field {path}: update the operator that brings this kind{overridden}",
             target.kind, target.api_version
         );
     }
@@ -205,7 +208,7 @@ mod tests {
             message: (*message).into(),
         });
         let refusal = Refusal { code, reason: "R".into(), message: message.into(), causes: causes.collect() };
-        of(&refusal, &About { target: &target(), secretive })
+        of(&refusal, &About { target: &target(), secretive, overridden: true })
     }
 
     /// The texts are those that were observed.

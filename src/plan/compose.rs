@@ -262,7 +262,7 @@ fn applied(
         target,
         rollout: live.map_or_else(|| waiting("does not exist yet"), health::of),
         speaks: live.is_some_and(health::speaks),
-        trouble: live.filter(|_| !changes).and_then(health::trouble),
+        trouble: live.and_then(health::trouble),
         ..blank(draft)
     })
 }
@@ -469,6 +469,7 @@ fn blank(draft: &Draft) -> PlanItem {
         since: Vec::new(),
         followed: None,
         rollout: waiting("blocked"),
+        in_effect_since: None,
         speaks: false,
         trouble: None,
         overridden: BTreeMap::new(),

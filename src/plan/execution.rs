@@ -21,7 +21,7 @@ use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase, Poo
 /// How soon something that may pass by itself, as a webhook that is down, is tried again.
 const PASSING: Duration = Duration::from_secs(10);
 
-/// How long after a write what its owner says is about the time before, at the worst.
+/// How long an owner that has seen a change may say that all is well before it knows.
 const SETTLING: SignedDuration = SignedDuration::from_secs(5);
 
 /// The first step of a plan that was just approved: the intent of its first wave.
@@ -143,7 +143,9 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
 /// up to three seconds later (observed at 03da3cff7325, facts/owners.md H5).
 fn settled(item: &Item, fresh: &PlanItem, text: String, now: Timestamp) -> Standing {
     let written = item.wait_started_at.as_ref().filter(|_| fresh.speaks && item.state == ItemState::InProgress);
-    match written.and_then(|written| written.0.checked_add(SETTLING).ok()).filter(|until| *until > now) {
+    // A controller that was away sees the change long after it was written.
+    let since = written.map(|written| fresh.in_effect_since.map_or(written.0, |since| since.max(written.0)));
+    match since.and_then(|since| since.checked_add(SETTLING).ok()).filter(|until| *until > now) {
         Some(until) => Standing::Settling { text: "Written; its owner is given a moment to see it".to_owned(), until },
         None => Standing::Completed(text),
     }

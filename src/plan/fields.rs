@@ -23,6 +23,11 @@ mod lookup;
 pub struct FieldPath(Vec<String>);
 
 impl FieldPath {
+    /// The name of the last field in it that has one.
+    fn last_name(&self) -> Option<&str> {
+        self.0.iter().rev().find_map(|segment| segment.strip_prefix("f:"))
+    }
+
     /// Parses what [`fmt::Display`] writes.
     #[must_use]
     pub fn parse(text: &str) -> Self {
@@ -146,17 +151,34 @@ struct Owner<'a> {
     applies: bool,
     time: &'a str,
     paths: Paths,
+    /// Of an entry in another version than the object, whose paths mean nothing here, the names of its leaves.
+    names: BTreeSet<String>,
+}
+
+impl Owner<'_> {
+    /// Whether it owns the field at `path`, part of it, or what it is part of; through another version, as far as the names tell.
+    fn touches(&self, path: &FieldPath) -> bool {
+        self.paths.touches(path) || path.last_name().is_some_and(|name| self.names.contains(name))
+    }
 }
 
 impl<'a> Owners<'a> {
     /// Reads it off `object`.
     #[must_use]
     pub fn of(object: &'a Value) -> Self {
-        let owner = |entry: &'a Value| Owner {
-            manager: text(entry, "manager"),
-            applies: text(entry, "operation") == "Apply",
-            time: text(entry, "time"),
-            paths: leaves(entry.get("fieldsV1")).into_iter().collect(),
+        let owner = |entry: &'a Value| {
+            let leaves = leaves(entry.get("fieldsV1"));
+            let is_foreign =
+                text(entry, "apiVersion") != text(object, "apiVersion") && !text(entry, "apiVersion").is_empty();
+            let (paths, others) = if is_foreign { (Vec::new(), leaves) } else { (leaves, Vec::new()) };
+            let others = others.iter().filter(|path| path.matters());
+            Owner {
+                manager: text(entry, "manager"),
+                applies: text(entry, "operation") == "Apply",
+                time: text(entry, "time"),
+                paths: paths.into_iter().collect(),
+                names: others.filter_map(|path| path.last_name().map(str::to_owned)).collect(),
+            }
         };
         Self(entries(object).map(owner).collect())
     }
@@ -164,7 +186,7 @@ impl<'a> Owners<'a> {
     /// Who wrote the field at `path` last: manager and time, as far as the object knows. Nothing is known of deleted fields.
     #[must_use]
     pub fn last_of(&self, path: &FieldPath) -> Option<(&'a str, &'a str)> {
-        let owners = self.0.iter().filter(|owner| owner.paths.touches(path));
+        let owners = self.0.iter().filter(|owner| owner.touches(path));
         owners.max_by_key(|owner| owner.time).map(|owner| (owner.manager, owner.time))
     }
 
@@ -173,7 +195,7 @@ impl<'a> Owners<'a> {
     #[must_use]
     pub fn others_of(&self, path: &FieldPath, manager: &str) -> Vec<&'a str> {
         let others = self.0.iter().filter(|owner| owner.manager != manager || !owner.applies);
-        let mut found: Vec<_> = others.filter(|owner| owner.paths.touches(path)).map(|owner| owner.manager).collect();
+        let mut found: Vec<_> = others.filter(|owner| owner.touches(path)).map(|owner| owner.manager).collect();
         found.sort_unstable();
         found.dedup();
         found
@@ -195,6 +217,16 @@ pub fn conflicting(live: &Value, result: &Value, manager: &str) -> Vec<(FieldPat
         }
     }
     found
+}
+
+/// Whether others have written `live` in another version of its kind: what they own is not known by paths of this one, and only the server can
+/// tell, which converts them.
+#[must_use]
+pub fn has_other_versions(live: &Value) -> bool {
+    let version = text(live, "apiVersion");
+    entries(live)
+        .filter(|entry| text(entry, "subresource").is_empty())
+        .any(|entry| !text(entry, "apiVersion").is_empty() && text(entry, "apiVersion") != version)
 }
 
 /// Whether somebody else owns a field of `live` that `desired` wants to have another value.
@@ -447,6 +479,25 @@ mod tests {
             ]},
             "spec": {"mode": "A", "empty": {}, "set": ["w", "x"], "list": [{"name": "a"}, {"name": "b", "size": 3}]},
         })
+    }
+
+    /// Fault R17: HyperConverged as it was observed after alice had written through v1beta1, with the real conversion webhook.
+    #[test]
+    fn r17_who_wrote_through_another_version_is_known_by_the_names_of_fields() {
+        let entry = |manager: &str, version: &str, operation: &str, time: &str, fields: Value| json!({"manager": manager, "apiVersion": format!("hco.kubevirt.io/{version}"), "operation": operation, "time": time, "fieldsV1": {"f:spec": fields}});
+        let ratio = json!({"f:memoryOvercommitPercentage": {}});
+        let object = json!({"apiVersion": "hco.kubevirt.io/v1", "metadata": {"managedFields": [
+            entry("us", "v1", "Apply", "2026-11-30T13:04:24Z", json!({"f:virtualization": {"f:ksmConfiguration": {"f:nodeLabelSelector": {}}}})),
+            entry("kubectl-create", "v1", "Update", "2026-11-30T13:00:33Z", json!({"f:virtualization": {"f:higherWorkloadDensity": {}}})),
+            entry("alice", "v1beta1", "Update", "2026-11-30T13:04:37Z", json!({"f:enableApplicationAwareQuota": {}, "f:higherWorkloadDensity": ratio})),
+        ]}, "spec": {"virtualization": {"higherWorkloadDensity": {"memoryOvercommitPercentage": 110}}}});
+        assert!(has_other_versions(&object));
+        let path = FieldPath::parse("/f:spec/f:virtualization/f:higherWorkloadDensity/f:memoryOvercommitPercentage");
+        let owners = Owners::of(&object);
+        assert_eq!(owners.last_of(&path), Some(("alice", "2026-11-30T13:04:37Z")));
+        assert_eq!(owners.others_of(&path, "us"), ["alice", "kubectl-create"]);
+        let other = FieldPath::parse("/f:spec/f:virtualization/f:ksmConfiguration/f:nodeLabelSelector");
+        assert_eq!(owners.last_of(&other), Some(("us", "2026-11-30T13:04:24Z")));
     }
 
     #[test]

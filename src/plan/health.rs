@@ -3,6 +3,7 @@
 //! | rule | source |
 //! | --- | --- |
 //! | `observedGeneration`, Stalled, Reconciling, Ready | kstatus, sigs.k8s.io/cli-utils pkg/kstatus |
+//! | ReconcileComplete False, and the others Unknown: it could not carry the change out; TaintedConfiguration | kubevirt/hyperconverged-cluster-operator at 03da3cff7325, controllers/hyperconverged |
 //! | Available, Progressing, Degraded | openshift/api config/v1 ClusterStatusConditionType, as HyperConverged has them |
 //! | a type that ends in `Degraded`; its sentence may be in the reason | openshift/library-go pkg/operator/v1helpers; the descheduler operator at 945dcaa9d895 |
 //! | Disabled | medik8s/node-healthcheck-operator dd44432997c6, api/v1alpha1 |
@@ -27,6 +28,8 @@ pub enum Rollout {
 
 /// A condition says so while an owner does its work, and nothing is wrong.
 const UNDER_WAY: [&str; 2] = ["Reconciling", "Progressing"];
+/// Conditions that are True while all is well.
+const WELL: [&str; 3] = ["ReconcileComplete", "Available", "Ready"];
 /// A Deployment is progressing for ever (k8s.io/kubernetes pkg/controller/deployment/util, `NewRSAvailableReason`).
 const AVAILABLE_FOR_GOOD: &str = "NewReplicaSetAvailable";
 
@@ -50,9 +53,12 @@ pub fn of(object: &Value) -> Rollout {
     let under_way = |condition: &Condition<'_>| {
         UNDER_WAY.iter().any(|name| condition.is(name, "True")) && condition.text("reason") != AVAILABLE_FOR_GOOD
     };
-    match unwell(object).or_else(|| conditions(object).find(under_way)) {
+    match unwell(object).or_else(|| unknown(object)).or_else(|| conditions(object).find(under_way)) {
         Some(condition) => waiting(condition.told()),
-        None => Rollout::Done("in effect".to_owned()),
+        None => Rollout::Done(match tainted(object) {
+            Some(tainted) => format!("in effect, but for what an annotation overrides: {}", tainted.told()),
+            None => "in effect".to_owned(),
+        }),
     }
 }
 
@@ -70,10 +76,23 @@ pub fn speaks(object: &Value) -> bool {
 }
 
 fn unwell(object: &Value) -> Option<Condition<'_>> {
-    conditions(object).find(|condition| {
-        let degraded = condition.text("type").ends_with("Degraded") && condition.text("status") == "True";
-        degraded || condition.is("Available", "False") || condition.is("Ready", "False")
+    let degraded = conditions(object)
+        .find(|condition| condition.text("type").ends_with("Degraded") && condition.text("status") == "True");
+    // What is degraded says why; that it is not available for that, says less.
+    degraded.or_else(|| {
+        let bad = |condition: &Condition<'_>| WELL.iter().any(|name| condition.is(name, "False"));
+        conditions(object).find(bad)
     })
+}
+
+/// What the owner of `object` can't tell.
+fn unknown(object: &Value) -> Option<Condition<'_>> {
+    conditions(object).find(|condition| WELL.iter().any(|name| condition.is(name, "Unknown")))
+}
+
+/// That parts of the object are overridden by an annotation of it.
+fn tainted(object: &Value) -> Option<Condition<'_>> {
+    conditions(object).find(|condition| condition.is("TaintedConfiguration", "True"))
 }
 
 fn disabled(object: &Value) -> Option<Condition<'_>> {
@@ -135,6 +154,43 @@ mod tests {
         let stalled = json!({"status": condition("Stalled", "True")});
         assert_eq!(of(&stalled), Rollout::Failed("Stalled=True: m".into()));
         assert_eq!(trouble(&stalled).as_deref(), Some("Stalled=True: m"));
+    }
+
+    /// HyperConverged, as it was observed when KubeVirt refused an update, and beside an annotation that overrides parts of it (fault R21).
+    #[test]
+    fn what_an_owner_could_not_carry_out_is_not_in_effect() {
+        let condition = |kind: &str, status: &str, message: &str| json!({"type": kind, "status": status, "reason": "R", "message": message});
+        let failed = says(json!([
+            condition("ReconcileComplete", "False", "Error while reconciling: denied"),
+            condition("Available", "Unknown", "m"),
+            condition("Progressing", "Unknown", "m"),
+            condition("Degraded", "Unknown", "m"),
+            condition("Upgradeable", "Unknown", "m"),
+        ]));
+        let told = "ReconcileComplete=False: Error while reconciling: denied".to_owned();
+        assert_eq!((of(&failed), trouble(&failed)), (waiting(told.clone()), Some(told)));
+        let unknown = says(json!([condition("Available", "Unknown", "m")]));
+        assert_eq!((of(&unknown), trouble(&unknown)), (waiting("Available=Unknown: m".to_owned()), None));
+        // Whoever says why is told before whoever says that.
+        let both = says(json!([
+            condition("Available", "False", "HCO is not available due to degraded components"),
+            condition("Degraded", "True", "KubeVirt is degraded: why")
+        ]));
+        assert_eq!(trouble(&both).as_deref(), Some("Degraded=True: KubeVirt is degraded: why"));
+        // The readiness of a part is not that of the whole.
+        let part = says(json!([condition("VirtNetworkResourcesInjectorReady", "False", "0/2 replicas ready")]));
+        assert_eq!((of(&part), trouble(&part)), (Rollout::Done("in effect".into()), None));
+        let tainted = says(json!([condition(
+            "TaintedConfiguration",
+            "True",
+            "Unsupported feature was activated via an HCO annotation"
+        )]));
+        let Rollout::Done(text) = of(&tainted) else { panic!("{:?}", of(&tainted)) };
+        assert!(
+            text.starts_with("in effect, but for what an annotation overrides: TaintedConfiguration=True: Unsupported"),
+            "{text}"
+        );
+        assert_eq!(trouble(&tainted), None);
     }
 
     /// Fault R10: as the descheduler operator writes it, at 945dcaa9d895.

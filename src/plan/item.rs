@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::digest;
@@ -228,9 +229,11 @@ pub struct PlanItem {
     pub followed: Option<Value>,
     /// Whether the object, as it is now, is in effect.
     pub rollout: Rollout,
+    /// Since when the object has been in effect, as far as this process has seen it become so.
+    pub in_effect_since: Option<Timestamp>,
     /// Whether its owner says how it is ([`super::health::speaks`]).
     pub speaks: bool,
-    /// What its owner says is wrong, where it is as wanted.
+    /// What its owner says is wrong.
     pub trouble: Option<String>,
     /// What others override of it, where it is as wanted.
     pub overridden: Overridden,

@@ -339,7 +339,9 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
     };
     let overridden = overridden::expected(fresh, before, finished);
     let unforeseen = finished.and_then(|_| overridden::of_item(fresh, &overridden));
-    let kept = finished.filter(|item| !item.message.starts_with(overridden::MARK));
+    // An owner may say later that what it has is in effect, or is not.
+    let is_told = fresh.speaks && !fresh.prune && matches!(fresh.rollout, Rollout::Done(_));
+    let kept = finished.filter(|item| !item.message.starts_with(overridden::MARK) && !is_told);
     let message = match (unforeseen, kept, &fresh.rollout) {
         (Some(told), ..) => format!("{} {told}.", overridden::MARK),
         (None, Some(item), _) => item.message.clone(),
@@ -515,11 +517,12 @@ fn supersede(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timesta
     }
 }
 
-/// What the owners of objects that were done with say is wrong; as it was told last where nothing was looked at.
+/// What the owners of objects say is wrong, before something is written and after it is done; as it was told last where nothing was looked at.
 fn trouble(seen: &Observed<'_>, status: &Status) -> Option<String> {
     let Some(plan) = planned(seen) else { return told_before(seen, status, condition::OWNER_UNHEALTHY) };
-    let is_done = |item: &&Item| item.state == ItemState::Completed;
-    let told = status.items.iter().filter(is_done).filter_map(|item| {
+    // What is under way tells it itself.
+    let rests = |item: &&Item| matches!(item.state, ItemState::Completed | ItemState::Pending);
+    let told = status.items.iter().filter(rests).filter_map(|item| {
         let fresh = plan.item(&item.name)?;
         Some(format!("{}: {}.", fresh.target, fresh.trouble.as_ref()?.trim_end_matches('.')))
     });

@@ -112,8 +112,32 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, studies: &Studies, planned
     for view in &views {
         view.add_to(&mut effect);
     }
+    if !planned.takes_back {
+        effect.notes.extend(planned.result.and_then(|result| beside(pools, result)));
+    }
     effect.notes.dedup();
     Outlook::Known(Ok(effect))
+}
+
+/// Pools that carry nothing that runs for users.
+const WITHOUT_WORKLOADS: [&str; 2] = ["master", "arbiter"];
+
+/// The pools of one's own whose machines do not get what workers get, in a sentence.
+fn beside(pools: &BTreeMap<String, Pool>, object: &Value) -> Option<String> {
+    let labels = labels(object);
+    if labels.get(ROLE).is_none_or(|role| role != "worker") {
+        return None;
+    }
+    let others = pools
+        .values()
+        .filter(|pool| pool.machines > 0 && !pool.selects(&labels) && !WITHOUT_WORKLOADS.contains(&pool.name.as_str()));
+    let others: Vec<_> = others.map(|pool| format!("{} (machines: {})", pool.name, pool.machines)).collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "The machines of these pools do not get it, since their machineConfigSelector takes in nothing that is meant for role worker: {}.",
+            listed(&others)
+        )
+    })
 }
 
 /// Why no pool that selects `object` could be rendered any more: an Ignition configuration has a version. The API server does not ask
@@ -142,6 +166,13 @@ fn breaks_pools(pools: &BTreeMap<String, Pool>, object: &Value, takes_back: bool
 /// Why `object` would reach no machine, if it would not.
 fn reaches_nobody(pools: &BTreeMap<String, Pool>, object: &Value) -> Option<String> {
     let labels = labels(object);
+    if pools.is_empty() {
+        return Some(
+            "this cluster has no MachineConfigPool, so no machine would get it: where the control plane is hosted, machines are set up by the NodePools \
+             of its hosting cluster"
+                .to_owned(),
+        );
+    }
     let selecting: Vec<_> = pools.values().filter(|pool| pool.selects(&labels)).collect();
     if selecting.is_empty() {
         return Some(format!(

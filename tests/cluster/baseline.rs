@@ -5,19 +5,11 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use virt_advisor::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 
-use crate::fixture::{Fixture, Setup, create_namespace, hyper_converged, third_party};
+use crate::fixture::{Fixture, Setup, create_namespace, hyper_converged};
 
 const BASELINE: &str = "virt-platform-baseline";
 
 impl Fixture {
-    /// A cluster whose masters carry virtual machines, or not.
-    async fn masters_are_schedulable(&self, schedulable: bool) {
-        controlplane::install_crds(&self.admin, &[third_party("schedulers")]).await.unwrap();
-        let scheduler = json!({"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"},
-            "spec": {"mastersSchedulable": schedulable}});
-        self.create(&scheduler, "installer").await;
-    }
-
     pub async fn configure_baseline(&self, options: Value) {
         let config = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
             "metadata": {"name": BASELINE},
@@ -44,7 +36,7 @@ fn why_not<'a>(status: &'a VirtPlatformConfigStatus, feature: &str) -> Option<&'
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w_34_masters_are_covered_and_the_autopilot_is_named() {
     let fixture = Fixture::without_operator(Setup { profile: BASELINE, ..Setup::default() }).await;
-    fixture.masters_are_schedulable(true).await;
+    mco_simulator::set_role(&fixture.admin, "master-0", "worker", true).await.unwrap();
     let theirs = json!({
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
         "metadata": {
@@ -88,7 +80,6 @@ async fn w_34_masters_are_covered_and_the_autopilot_is_named() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_are_no_news_and_only_the_answer_counts() {
     let mut fixture = Fixture::without_operator(Setup { profile: BASELINE, ..Setup::default() }).await;
-    fixture.masters_are_schedulable(false).await;
     let hyper_converged = crate::fixture::hyper_converged("v1beta1", json!({}));
     let asks = json!({"metadata": {"annotations": {"platform.kubevirt.io/enable-pci-passthrough": "true"}}});
     fixture.edit(&hyper_converged, asks, "kubectl-annotate").await;
@@ -152,9 +143,7 @@ async fn w_18_without_machine_configs_the_rest_is_planned() {
 /// M11: a removed KubeletConfig is gone long before any machine hears of it; one that is made again with other content is another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m11_what_a_kubelet_config_leaves_is_waited_for_and_is_not_taken_for_a_new_one() {
-    let fixture = Fixture::without_operator(Setup { profile: BASELINE, speed: 50.0, ..Setup::default() }).await;
-    fixture.masters_are_schedulable(false).await;
-    let mut fixture = fixture;
+    let mut fixture = Fixture::without_operator(Setup { profile: BASELINE, speed: 50.0, ..Setup::default() }).await;
     fixture.start_operator();
     let features = |performance: &str, manager: &str| json!({"swap": "Disabled", "hyperConverged": "Disabled", "kubeletPerformance": performance, "cpuManager": manager});
     fixture.configure_baseline(json!({"features": features("Enabled", "Disabled")})).await;
@@ -187,7 +176,6 @@ async fn m11_what_a_kubelet_config_leaves_is_waited_for_and_is_not_taken_for_a_n
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w_2_the_monitoring_document_keeps_all_that_is_not_ours() {
     let mut fixture = Fixture::without_operator(Setup { profile: BASELINE, ..Setup::default() }).await;
-    fixture.masters_are_schedulable(false).await;
     create_namespace(&fixture.admin, "openshift-monitoring").await;
     let document = |text: &str| {
         json!({"apiVersion": "v1", "kind": "ConfigMap",

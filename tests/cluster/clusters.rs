@@ -11,8 +11,7 @@ use crate::rights::NAMESPACES_OF_FEATURES;
 
 const BASELINE: &str = "virt-platform-baseline";
 /// The real CRDs of the features, by their file.
-const REAL: [&str; 11] = [
-    "openshift/schedulers",
+const REAL: [&str; 10] = [
     "openshift/securitycontextconstraints",
     "operators/forklift.konveyor.io_forkliftcontrollers",
     "operators/ifo.kubevirt.io_operationrulesets",
@@ -75,9 +74,9 @@ impl Shape {
         for namespace in NAMESPACES_OF_FEATURES {
             create_namespace(&fixture.admin, namespace).await;
         }
-        let scheduler = json!({"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"},
-            "spec": {"mastersSchedulable": self.masters_schedulable}});
-        fixture.create(&scheduler, "installer").await;
+        for number in 0..if self.masters_schedulable { self.masters } else { 0 } {
+            mco_simulator::set_role(&fixture.admin, &format!("master-{number}"), "worker", true).await.unwrap();
+        }
         Some(fixture)
     }
 
@@ -232,9 +231,6 @@ async fn golden_plan_of_a_compact_cluster() {
         eprintln!("{SKIPPED}");
         return;
     };
-    for number in 0..3 {
-        mco_simulator::set_role(&fixture.admin, &format!("master-{number}"), "worker", true).await.unwrap();
-    }
     shape.live(fixture).await;
 }
 

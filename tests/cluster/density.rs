@@ -191,33 +191,57 @@ async fn m14_without_the_machine_config_operator_swap_must_be_left_out() {
     fixture.finish().await;
 }
 
-/// The HyperConverged that matters is that of OpenShift Virtualization; another one, wherever it is, is none of our business.
+/// Fault R18: the HyperConverged that matters is that of OpenShift Virtualization, else the only one that there is, as upstream and OKD have it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hyper_converged_elsewhere_is_not_touched() {
-    let mut elsewhere = hyper_converged("v1beta1", json!({}));
-    elsewhere["metadata"]["namespace"] = json!("default");
-    let fixture = Fixture::start(Setup { hyper_converged: Some(elsewhere.clone()), ..setup() }).await;
+async fn r18_hyper_converged_is_found_wherever_it_is() {
+    let at = |namespace: &str| {
+        let mut object = hyper_converged("v1beta1", json!({}));
+        object["metadata"]["namespace"] = json!(namespace);
+        object
+    };
+    let (upstream, another, ours) = (at("kubevirt-hyperconverged"), at("default"), at("openshift-cnv"));
+    let fixture = Fixture::start(Setup { hyper_converged: None, ..setup() }).await;
     fixture.wait_for(Phase::Ignored).await;
     fixture.patch(json!({"action": "DryRun", "options": {"virtHigherDensity": {"enableSwap": false}}})).await;
-    let missing = fixture.wait_for(Phase::PrerequisiteFailed).await;
-    let text = missing.summary.unwrap().text;
-    assert!(text.contains("HyperConverged openshift-cnv/kubevirt-hyperconverged does not exist"), "{text}");
+    let missing = fixture.wait_for(Phase::PrerequisiteFailed).await.summary.unwrap().text;
+    assert!(missing.contains("HyperConverged kubevirt-hyperconverged does not exist in any namespace"), "{missing}");
 
-    fixture.create(&hyper_converged("v1beta1", json!({})), "kubectl-create").await;
+    crate::fixture::create_namespace(&fixture.admin, "kubevirt-hyperconverged").await;
+    fixture.create(&upstream, "kubectl-create").await;
+    let place =
+        |status: &VirtPlatformConfigStatus| status.items.first().and_then(|item| item.target_ref.namespace.clone());
     let plan = fixture.wait_for(Phase::ReviewRequired).await;
-    let before = fixture.get(&elsewhere).await;
+    assert_eq!(place(&plan).as_deref(), Some("kubevirt-hyperconverged"));
     fixture.patch(json!({"approvedPlanHash": plan.plan_hash, "action": "Apply"})).await;
     fixture.wait_for(Phase::Completed).await;
-    assert_eq!(fixture.get(&elsewhere).await, before);
+    let found = fixture.get(&upstream).await.unwrap();
+    assert!(found.pointer("/spec/ksmConfiguration").is_some(), "{found:#}");
+    // It is followed where it is.
     fixture
         .edit(
-            &elsewhere,
-            json!({"spec": {"higherWorkloadDensity": {"memoryOvercommitPercentage": 200}}}),
+            &upstream,
+            json!({"spec": {"higherWorkloadDensity": {"memoryOvercommitPercentage": 180}}}),
             "kubectl-edit",
         )
         .await;
+    fixture.wait_for(Phase::Drifted).await;
+
+    // Of two in other namespaces only one can count, and nobody knows which.
+    fixture.create(&another, "kubectl-create").await;
+    fixture.patch(json!({"action": "DryRun", "approvedPlanHash": null, "waitTimeout": "1h"})).await;
+    let ambiguous = fixture.wait_for(Phase::PrerequisiteFailed).await.summary.unwrap().text;
+    assert!(ambiguous.contains("is in several namespaces (default, kubevirt-hyperconverged)"), "{ambiguous}");
+    fixture.api(&another).delete("kubevirt-hyperconverged", &Default::default()).await.unwrap();
+    fixture.wait("the plan", |status| status.phase != Some(Phase::PrerequisiteFailed)).await;
+
+    // That of OpenShift Virtualization is taken before all others, which stay as they are.
+    let before = fixture.get(&upstream).await;
+    fixture.create(&ours, "kubectl-create").await;
+    fixture.wait("the other one", |status| place(status).as_deref() == Some("openshift-cnv")).await;
     fixture.rest().await;
-    assert_eq!(fixture.config().await.status.unwrap().phase, Some(Phase::Completed));
+    fixture.create(&another, "kubectl-create").await;
+    fixture.rest().await;
+    assert_eq!(fixture.get(&upstream).await, before);
     fixture.finish().await;
 }
 

@@ -71,6 +71,25 @@ async fn r10_r11_r15_what_an_owner_says_is_followed_and_costs_nothing_while_it_i
     say(&fixture, &target, json!({"conditions": [part(false)]})).await;
     fixture.wait("its end", |status| trouble(status).is_some_and(|(status, _)| status == "False")).await;
     fixture.rest().await;
+    let events = kube::Api::<k8s_openapi::api::events::v1::Event>::all(fixture.admin.clone());
+    let events = events.list(&Default::default()).await.unwrap();
+    let reasons: Vec<_> = events.iter().filter_map(|event| event.reason.as_deref()).collect();
+    assert!(reasons.contains(&"OwnerUnhealthy") && reasons.contains(&"OwnerHealthy"), "{reasons:?}");
+
+    // A plan that waits says it too, and so does one that is carried out.
+    say(&fixture, &target, json!({"conditions": [part(true)]})).await;
+    fixture.wait("trouble", |status| trouble(status).is_some_and(|(status, _)| status == "True")).await;
+    fixture.patch(json!({"action": "DryRun", "options": {"loadAware": {"enablePSIMetrics": false, "deschedulingIntervalSeconds": 300}}})).await;
+    let waits = fixture.wait_for(Phase::ReviewRequired).await;
+    assert_eq!(trouble(&waits).map(|found| found.0), Some("True"), "{:#?}", waits.conditions);
+    say(&fixture, &target, json!({"conditions": [part(false)]})).await;
+    fixture
+        .patch(json!({"options": {"loadAware": {"enablePSIMetrics": false, "deschedulingIntervalSeconds": 600}}}))
+        .await;
+    fixture.wait_for(Phase::Completed).await;
+    fixture.patch(json!({"action": "Apply"})).await;
+    fixture.wait_for(Phase::Completed).await;
+    fixture.rest().await;
 
     // An input and a target whose owners write all the time that nothing is new.
     let input = hyper_converged("v1beta1", json!({}));

@@ -44,7 +44,7 @@ async fn without_hyper_converged_nothing_is_planned() {
     fixture.patch(json!({"action": "Apply"})).await;
     let missing = fixture.wait_for(Phase::PrerequisiteFailed).await;
     assert!(
-        text(&missing).contains("HyperConverged openshift-cnv/kubevirt-hyperconverged does not exist"),
+        text(&missing).contains("HyperConverged kubevirt-hyperconverged does not exist in any namespace"),
         "{}",
         text(&missing)
     );

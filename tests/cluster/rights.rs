@@ -71,7 +71,7 @@ pub fn every_feature(choice: &str) -> Value {
 
 /// The kinds of the features of the baseline beside those that every fixture has.
 pub const KINDS_OF_FEATURES: [&str; 14] = [
-    "schedulers",
+    "machineosconfigs",
     "nodehealthchecks",
     "storagebasedremediationconfigs",
     "forkliftcontrollers",
@@ -113,9 +113,7 @@ impl Fixture {
         for namespace in NAMESPACES_OF_FEATURES {
             create_namespace(&self.admin, namespace).await;
         }
-        let scheduler = json!({"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"},
-            "spec": {"mastersSchedulable": true}});
-        self.create(&scheduler, "installer").await;
+        mco_simulator::set_role(&self.admin, "master-0", "worker", true).await.unwrap();
     }
 
     /// Waits until the operator has listed that resource.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use virt_advisor::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 
 use crate::cli::run;
-use crate::fixture::{Fixture, Setup, create_namespace, hyper_converged, root, third_party};
+use crate::fixture::{Fixture, Setup, create_namespace, hyper_converged, root};
 
 const BASELINE: &str = "virt-platform-baseline";
 const EXAMPLE: &str = "example-profile";
@@ -46,10 +46,6 @@ impl Fixture {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t10_nothing_of_a_document_that_others_keep_is_read_through_a_plan() {
     let mut fixture = Fixture::without_operator(Setup { profile: BASELINE, ..Setup::default() }).await;
-    controlplane::install_crds(&fixture.admin, &[third_party("schedulers")]).await.unwrap();
-    let scheduler =
-        json!({"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"}});
-    fixture.create(&scheduler, "installer").await;
     create_namespace(&fixture.admin, "openshift-monitoring").await;
     let rest = format!(
         "# {CANARY}\nprometheusK8s:\n  remoteWrite:\n  - basicAuth: {{password: {CANARY}}}\nnodeExporter:\n  # {CANARY}\n  collectors:\n    other: {{note: {CANARY}}}\n"
@@ -112,8 +108,7 @@ async fn t10_nothing_of_a_document_that_others_keep_is_read_through_a_plan() {
     fixture.closed("no override", &kubeconfig, |item| updates(item) && item.overrides.is_empty()).await;
 
     // Nor from files.
-    let recorded =
-        [document(&with(false)), scheduler, fixture.get(&hyper_converged("v1beta1", json!({}))).await.unwrap()];
+    let recorded = [document(&with(false)), fixture.get(&hyper_converged("v1beta1", json!({}))).await.unwrap()];
     std::fs::create_dir(folder.path().join("objects")).unwrap();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": recorded}).to_string();
     std::fs::write(folder.path().join("objects/all.yaml"), list).unwrap();

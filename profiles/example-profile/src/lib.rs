@@ -70,7 +70,7 @@ impl Planner for Settings {
     fn prerequisites(&self) -> Vec<Prerequisite> {
         vec![Prerequisite {
             kind: NAMESPACE,
-            object: Some((None, WHERE.to_owned())),
+            object: Some(Read { kind: NAMESPACE, namespace: None, name: WHERE.to_owned(), elsewhere: false }),
             hint: "create it, or install OpenShift Virtualization, which brings it",
         }]
     }

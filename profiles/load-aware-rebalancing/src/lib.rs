@@ -1,18 +1,21 @@
 //! load-aware-rebalancing: virtual machines are moved away from loaded nodes.
 //!
-//! Two objects: a MachineConfig that switches on pressure stall information (PSI) on the workers, and the KubeDescheduler
+//! Two objects: a MachineConfig that switches on pressure stall information (PSI) on the machines that carry virtual machines, and the KubeDescheduler
 //! `cluster`, which evicts by it. The descheduler goes live one wave later, after PSI has reached the machines.
 
 mod descheduler;
 mod limits;
 mod options;
 
+use profile_sdk::platform::{
+    HYPER_CONVERGED, HYPER_CONVERGED_NAME, QUESTIONS, Role, hyper_converged, needs_hyper_converged, roles,
+};
 use profile_sdk::{
-    AUTOPILOT, About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner,
-    Prerequisite, Profile, Read, Rival, parse_options, render,
+    AUTOPILOT, About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, NodeQuestion, OptionsError,
+    Planner, Prerequisite, Profile, Read, Rival, parse_options, render,
 };
 use schemars::{Schema, SchemaGenerator};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use options::LoadAware;
 
@@ -37,9 +40,6 @@ const MACHINE_CONFIG: Kind = Kind {
 };
 const KUBE_DESCHEDULER: Kind =
     Kind { group: "operator.openshift.io", versions: &["v1"], kind: "KubeDescheduler", plural: "kubedeschedulers" };
-/// v1 groups the fields of v1beta1 differently; the migration limits are read in whichever is served.
-const HYPER_CONVERGED: Kind =
-    Kind { group: "hco.kubevirt.io", versions: &["v1", "v1beta1"], kind: "HyperConverged", plural: "hyperconvergeds" };
 const CRD: Kind = Kind {
     group: "apiextensions.k8s.io",
     versions: &["v1"],
@@ -47,18 +47,21 @@ const CRD: Kind = Kind {
     plural: "customresourcedefinitions",
 };
 
-const HYPER_CONVERGED_NAMESPACE: &str = "openshift-cnv";
-const HYPER_CONVERGED_NAME: &str = "kubevirt-hyperconverged";
-
 static KINDS: &[Declared] = &[
     Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some("99-worker-psi-karg"), namespace: None },
+    Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some("99-master-psi-karg"), namespace: None },
     Declared { kind: KUBE_DESCHEDULER, access: Access::Create, name: Some(descheduler::NAME), namespace: None },
     Declared { kind: HYPER_CONVERGED, access: Access::Read, name: Some(HYPER_CONVERGED_NAME), namespace: None },
     Declared { kind: CRD, access: Access::Read, name: Some("kubedeschedulers.operator.openshift.io"), namespace: None },
 ];
 
-/// The item that gives the descheduler what it measures.
-const PSI: &str = "enable-psi-metrics";
+/// The item that gives the descheduler what it measures, on machines of that role.
+fn psi(role: Role) -> &'static str {
+    match role {
+        Role::Worker => "enable-psi-metrics",
+        Role::Master => "enable-psi-metrics-master",
+    }
+}
 
 struct LoadAwareRebalancing;
 
@@ -85,7 +88,7 @@ impl Profile for LoadAwareRebalancing {
 }
 
 fn descheduler_crd() -> Read {
-    Read { kind: CRD, namespace: None, name: KUBE_DESCHEDULER.crd_name() }
+    Read { kind: CRD, namespace: None, name: KUBE_DESCHEDULER.crd_name(), elsewhere: false }
 }
 
 fn descheduler_object() -> Read {
@@ -93,14 +96,7 @@ fn descheduler_object() -> Read {
         kind: KUBE_DESCHEDULER,
         namespace: Some(descheduler::NAMESPACE.to_owned()),
         name: descheduler::NAME.to_owned(),
-    }
-}
-
-fn hyper_converged() -> Read {
-    Read {
-        kind: HYPER_CONVERGED,
-        namespace: Some(HYPER_CONVERGED_NAMESPACE.to_owned()),
-        name: HYPER_CONVERGED_NAME.to_owned(),
+        elsewhere: false,
     }
 }
 
@@ -117,11 +113,7 @@ impl Planner for LoadAware {
             });
         }
         // Without KubeVirt this descheduler profile would evict pods that nothing migrates.
-        needed.push(Prerequisite {
-            kind: HYPER_CONVERGED,
-            object: Some((Some(HYPER_CONVERGED_NAMESPACE.to_owned()), HYPER_CONVERGED_NAME.to_owned())),
-            hint: "install OpenShift Virtualization and create its HyperConverged object",
-        });
+        needed.push(needs_hyper_converged());
         needed
     }
 
@@ -133,14 +125,26 @@ impl Planner for LoadAware {
         Some(hyper_converged())
     }
 
+    fn node_questions(&self) -> &'static [NodeQuestion] {
+        if self.enable_psi_metrics { &QUESTIONS } else { &[] }
+    }
+
     fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
+        let roles = if self.enable_psi_metrics { roles(inputs) } else { Vec::new() };
         let mut drafts = Vec::new();
-        if self.enable_psi_metrics {
-            let object = render("machine-config.yaml", include_str!("../templates/machine-config.yaml.hbs"), &())?;
-            let reason = "switches on pressure stall information (psi=1) on the workers";
-            drafts.push(Draft::new(PSI, Body::Ensure(object), reason));
+        for role in &roles {
+            let (data, whose) = (
+                json!({"role": role.name()}),
+                match role {
+                    Role::Worker => "the workers",
+                    Role::Master => "the machines of the control plane, which carry virtual machines here",
+                },
+            );
+            let object = render("machine-config.yaml", include_str!("../templates/machine-config.yaml.hbs"), &data)?;
+            let reason = format!("switches on pressure stall information (psi=1) on {whose}");
+            drafts.push(Draft::new(psi(*role), Body::Ensure(object), reason));
         }
-        let needs = if self.enable_psi_metrics { vec![PSI.to_owned()] } else { Vec::new() };
+        let needs = roles.into_iter().map(|role| psi(role).to_owned()).collect();
         drafts.push(Draft { needs, ..descheduler::draft(self, inputs)? });
         Ok(drafts)
     }

@@ -198,3 +198,34 @@ fn r20_evictions_in_background_are_on_wherever_the_release_has_them() {
         assert_eq!(descheduler(&drafts)["spec"]["profileCustomizations"], want, "{has}");
     }
 }
+
+/// Fault R19: machines of the control plane that carry virtual machines are measured too, alone where there are no others.
+#[test]
+fn r19_masters_that_carry_virtual_machines_get_psi() {
+    use profile_sdk::Surroundings;
+    use profile_sdk::platform::{CONTROL_PLANE_WORKS, DEDICATED_WORKERS};
+    for (of_nodes, names) in [
+        (vec![], vec!["99-worker-psi-karg"]),
+        (vec![CONTROL_PLANE_WORKS.name, DEDICATED_WORKERS.name], vec!["99-worker-psi-karg", "99-master-psi-karg"]),
+        (vec![CONTROL_PLANE_WORKS.name], vec!["99-master-psi-karg"]),
+    ] {
+        let surroundings = Surroundings { of_nodes: of_nodes.into_iter().collect(), ..Surroundings::default() };
+        let inputs = inputs(crd(GA, &[]), None, None).in_surroundings(surroundings);
+        let drafts = planner(json!({})).draft(&inputs).unwrap();
+        let (descheduler, machines) = drafts.split_last().unwrap();
+        let found: Vec<_> = machines
+            .iter()
+            .map(|draft| match &draft.body {
+                Body::Ensure(object) => (object["metadata"]["name"].clone(), object["metadata"]["labels"].clone()),
+                other @ (Body::Remove(_) | Body::Blocked { .. }) => panic!("{other:?}"),
+            })
+            .collect();
+        let role = |name: &str| name.split('-').nth(1).unwrap().to_owned();
+        let expected: Vec<_> = names
+            .iter()
+            .map(|name| (json!(name), json!({"machineconfiguration.openshift.io/role": role(name)})))
+            .collect();
+        assert_eq!(found, expected);
+        assert_eq!(descheduler.needs, machines.iter().map(|draft| draft.name.clone()).collect::<Vec<_>>());
+    }
+}

@@ -19,6 +19,17 @@ pub struct Read {
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
+    /// Whether it is looked for in the rest of the cluster where it is not in `namespace`: the only one of that name is read then. Several are an
+    /// error that names them.
+    pub elsewhere: bool,
+}
+
+impl Read {
+    /// Whether the object of that name in `namespace` is the one that is read, or may be.
+    #[must_use]
+    pub fn may_be_in(&self, namespace: Option<&str>) -> bool {
+        self.elsewhere || self.namespace.as_deref() == namespace
+    }
 }
 
 /// A value that the profile used, and where it came from.
@@ -38,6 +49,10 @@ pub struct Recorded {
 pub struct NodeQuestion {
     /// What it is called in the inputs of the plan, a word or two.
     pub name: &'static str,
+    /// The label selector of the nodes of which it can be so. Where all questions of a profile have one, no other nodes are listed.
+    pub selector: Option<&'static str>,
+    /// The question without a yes to which this one is not asked; then the answer is no.
+    pub only_after: Option<&'static str>,
     /// Whether it is so of the node with these labels.
     pub is_so: fn(&BTreeMap<String, String>) -> bool,
 }
@@ -231,8 +246,7 @@ impl Inputs {
     ///
     /// As [`Inputs::value`].
     pub fn version(&self, read: &Read) -> Result<String, DraftError> {
-        self.declares(read)?;
-        let target = self.reference(read)?;
+        let target = self.found(read)?;
         Ok(target.api_version.rsplit('/').next().unwrap_or_default().to_owned())
     }
 
@@ -254,6 +268,16 @@ impl Inputs {
         if self.is_declared(&read.kind) { Ok(()) } else { Err(undeclared_kind(&read.kind)) }
     }
 
+    /// The object that was read, or would be if it existed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Inputs::value`].
+    pub fn found(&self, read: &Read) -> Result<ObjectRef, DraftError> {
+        self.declares(read)?;
+        self.reference(read)
+    }
+
     fn reference(&self, read: &Read) -> Result<ObjectRef, DraftError> {
         match self.objects.get(read) {
             Some(object) => Ok(reference(read, object.as_ref())),
@@ -272,6 +296,7 @@ fn undeclared_kind(kind: &Kind) -> DraftError {
 
 fn reference(read: &Read, object: Option<&Value>) -> ObjectRef {
     let read_version = object.and_then(|object| object.get("apiVersion")).and_then(Value::as_str);
+    let place = object.and_then(|object| object.pointer("/metadata/namespace")).and_then(Value::as_str);
     let preferred = || match (read.kind.group, read.kind.versions.first().copied().unwrap_or_default()) {
         ("", version) => version.to_owned(),
         (group, version) => format!("{group}/{version}"),
@@ -279,7 +304,7 @@ fn reference(read: &Read, object: Option<&Value>) -> ObjectRef {
     ObjectRef {
         api_version: read_version.map_or_else(preferred, str::to_owned),
         kind: read.kind.kind.to_owned(),
-        namespace: read.namespace.clone(),
+        namespace: place.filter(|_| read.elsewhere).map(str::to_owned).or_else(|| read.namespace.clone()),
         name: read.name.clone(),
     }
 }
@@ -293,7 +318,7 @@ mod tests {
     const WIDGET: Kind = Kind { group: "example.dev", versions: &["v2", "v1"], kind: "Widget", plural: "widgets" };
 
     fn read(name: &str) -> Read {
-        Read { kind: WIDGET, namespace: Some("ns".into()), name: name.into() }
+        Read { kind: WIDGET, namespace: Some("ns".into()), name: name.into(), elsewhere: false }
     }
 
     #[test]

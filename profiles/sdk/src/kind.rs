@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Read;
+
 /// A kind of a third party, with the versions a profile understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
@@ -153,8 +155,8 @@ pub const AUTOPILOT: Rival = Rival {
 pub struct Prerequisite {
     /// The kind that must be served.
     pub kind: Kind,
-    /// The object that must exist, as (namespace, name); `None` if the kind is enough.
-    pub object: Option<(Option<String>, String)>,
+    /// The object that must exist; `None` if the kind is enough.
+    pub object: Option<Read>,
     /// What to install or create, in one sentence for an administrator.
     pub hint: &'static str,
 }

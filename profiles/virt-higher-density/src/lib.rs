@@ -6,9 +6,13 @@
 
 mod options;
 
+use profile_sdk::platform::{
+    HYPER_CONVERGED, HYPER_CONVERGED_NAME, QUESTIONS, Role, hyper_converged, namespace, needs_hyper_converged, patched,
+    roles,
+};
 use profile_sdk::{
-    AUTOPILOT, About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner,
-    Prerequisite, Profile, Read, Rival, parse_options, render,
+    AUTOPILOT, About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, NodeQuestion, ObjectRef,
+    OptionsError, Planner, Prerequisite, Profile, Read, Rival, parse_options, render,
 };
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -34,17 +38,17 @@ const MACHINE_CONFIG: Kind = Kind {
     kind: "MachineConfig",
     plural: "machineconfigs",
 };
-/// v1 groups the fields of v1beta1 differently; the one that is served is written.
-const HYPER_CONVERGED: Kind =
-    Kind { group: "hco.kubevirt.io", versions: &["v1", "v1beta1"], kind: "HyperConverged", plural: "hyperconvergeds" };
-
-const HYPER_CONVERGED_NAMESPACE: &str = "openshift-cnv";
-const HYPER_CONVERGED_NAME: &str = "kubevirt-hyperconverged";
-
 static KINDS: &[Declared] = &[
-    Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some("90-worker-kubelet-swap"), namespace: None },
+    Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some(SWAP_CONFIG), namespace: None },
     Declared { kind: HYPER_CONVERGED, access: Access::Update, name: Some(HYPER_CONVERGED_NAME), namespace: None },
 ];
+
+/// Its object.
+const SWAP_CONFIG: &str = "90-worker-kubelet-swap";
+
+/// Where there are no workers that are no control plane.
+const ONLY_MASTERS: &str = "all machines that carry virtual machines are of the control plane, where etcd would share a disk with swap: set \
+                            options.virtHigherDensity.enableSwap to false and memoryToRequestRatio to 120 or less";
 
 /// The item that gives the workers swap.
 const SWAP: &str = "enable-kubelet-swap";
@@ -77,14 +81,6 @@ impl Profile for VirtHigherDensity {
     }
 }
 
-fn hyper_converged() -> Read {
-    Read {
-        kind: HYPER_CONVERGED,
-        namespace: Some(HYPER_CONVERGED_NAMESPACE.to_owned()),
-        name: HYPER_CONVERGED_NAME.to_owned(),
-    }
-}
-
 impl Planner for HigherDensity {
     fn prerequisites(&self) -> Vec<Prerequisite> {
         let mut needed = Vec::new();
@@ -96,11 +92,7 @@ impl Planner for HigherDensity {
                        control planes, set options.virtHigherDensity.enableSwap to false and memoryToRequestRatio to 120 or less",
             });
         }
-        needed.push(Prerequisite {
-            kind: HYPER_CONVERGED,
-            object: Some((Some(HYPER_CONVERGED_NAMESPACE.to_owned()), HYPER_CONVERGED_NAME.to_owned())),
-            hint: "install OpenShift Virtualization and create its HyperConverged object",
-        });
+        needed.push(needs_hyper_converged());
         needed
     }
 
@@ -112,10 +104,14 @@ impl Planner for HigherDensity {
         Some(hyper_converged())
     }
 
+    fn node_questions(&self) -> &'static [NodeQuestion] {
+        if self.enable_swap { &QUESTIONS } else { &[] }
+    }
+
     fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError> {
         let mut drafts = Vec::new();
         if self.enable_swap {
-            drafts.push(self.swap()?);
+            drafts.push(self.swap(inputs)?);
         }
         drafts.push(self.density(inputs)?);
         Ok(drafts)
@@ -123,7 +119,9 @@ impl Planner for HigherDensity {
 }
 
 impl HigherDensity {
-    fn swap(&self) -> Result<Draft, DraftError> {
+    /// Case M14: swap of the control plane would share a disk with etcd.
+    fn swap(&self, inputs: &Inputs) -> Result<Draft, DraftError> {
+        let roles = roles(inputs);
         let data = json!({
             "script": include_str!("../templates/find-swap-partition.sh"),
             "kubelet": include_str!("../templates/90-swap.conf"),
@@ -135,12 +133,29 @@ impl HigherDensity {
         let note = "each worker needs a partition labelled CNV_SWAP that is formatted as swap (mkswap), and a release whose kubelet \
                     reads /etc/openshift/kubelet.conf.d; a machine without goes on without swap, and the log of its \
                     swap-provision.service says so";
-        Ok(Draft { notes: vec![note.to_owned()], ..Draft::new(SWAP, Body::Ensure(object), reason) })
+        let mut notes = vec![note.to_owned()];
+        if roles.contains(&Role::Master) {
+            notes.push(
+                "machines of the control plane carry virtual machines too, and get no swap: etcd would share a disk with it".to_owned(),
+            );
+        }
+        let target = ObjectRef {
+            api_version: "machineconfiguration.openshift.io/v1".to_owned(),
+            kind: MACHINE_CONFIG.kind.to_owned(),
+            namespace: None,
+            name: SWAP_CONFIG.to_owned(),
+        };
+        let body = match roles.contains(&Role::Worker) {
+            true => Body::Ensure(object),
+            false => Body::Blocked { target, remedy: ONLY_MASTERS.to_owned() },
+        };
+        Ok(Draft { notes, ..Draft::new(SWAP, body, reason) })
     }
 
     fn density(&self, inputs: &Inputs) -> Result<Draft, DraftError> {
         let ksm = self.ksm();
-        let data = json!({"ratio": self.ratio(), "ksm": ksm.is_some(), "selector": ksm});
+        let namespace = namespace(inputs)?;
+        let data = json!({"namespace": namespace, "ratio": self.ratio(), "ksm": ksm.is_some(), "selector": ksm});
         let (object, parent) = match inputs.version(&hyper_converged())?.as_str() {
             "v1beta1" => {
                 let template = include_str!("../templates/hyper-converged-v1beta1.yaml.hbs");
@@ -156,7 +171,12 @@ impl HigherDensity {
             Some(_) => Vec::new(),
             None => vec![format!("{parent}/ksmConfiguration/nodeLabelSelector")],
         };
-        let reason = "gives guests more memory than is requested for them, and shares equal pages of memory";
+        let reason = match (self.ratio() > NO_OVERCOMMIT, ksm.is_some()) {
+            (true, true) => "gives guests more memory than is requested for them, and shares equal pages of memory",
+            (true, false) => "gives guests more memory than is requested for them",
+            (false, true) => "shares equal pages of memory, and gives guests the memory that is requested for them",
+            (false, false) => "gives guests the memory that is requested for them",
+        };
         let draft = Draft::new("configure-higher-density", Body::Ensure(object), reason);
         let mut notes = Vec::new();
         if self.ratio() > NO_OVERCOMMIT {
@@ -169,6 +189,7 @@ impl HigherDensity {
         if self.ratio() > RATIO_WITHOUT_SWAP {
             notes.push("whether the workers really have swap can't be seen through the API: look before memory is overcommitted".to_owned());
         }
+        notes.extend(patched(inputs, &["memoryOvercommit", "ksmConfiguration"])?);
         let needs = if self.enable_swap { vec![SWAP.to_owned()] } else { Vec::new() };
         Ok(Draft { impact: Impact::Medium, wave: 1, needs, unwanted, notes, ..draft })
     }

@@ -145,3 +145,38 @@ fn r16_wasp_agent_is_told_of_where_memory_is_overcommitted() {
         assert_eq!(notes.contains("wasp-agent, a privileged DaemonSet"), told, "{ratio}: {notes}");
     }
 }
+
+/// Fault R19: swap is for workers; where masters carry virtual machines that is said, and where there are no others there is none.
+#[test]
+fn r19_what_gets_no_swap_is_said() {
+    use profile_sdk::Surroundings;
+    use profile_sdk::platform::{CONTROL_PLANE_WORKS, DEDICATED_WORKERS};
+    let swap = |of_nodes: &[&'static str]| {
+        let surroundings = Surroundings { of_nodes: of_nodes.iter().copied().collect(), ..Surroundings::default() };
+        let inputs = Inputs::new([(hyper_converged(), None)]).in_surroundings(surroundings);
+        PROFILE.configure(None).unwrap().draft(&inputs).unwrap().remove(0)
+    };
+    let says = |draft: &Draft| draft.notes.iter().any(|note| note.contains("get no swap: etcd"));
+    let (workers, both) = (swap(&[]), swap(&[CONTROL_PLANE_WORKS.name, DEDICATED_WORKERS.name]));
+    assert!(matches!(workers.body, Body::Ensure(_)) && !says(&workers));
+    assert!(matches!(both.body, Body::Ensure(_)) && says(&both));
+    match swap(&[CONTROL_PLANE_WORKS.name]).body {
+        Body::Blocked { target, remedy } => {
+            assert_eq!(target.name, "90-worker-kubelet-swap");
+            assert!(remedy.contains("set options.virtHigherDensity.enableSwap to false"), "{remedy}");
+        }
+        other @ (Body::Ensure(_) | Body::Remove(_)) => panic!("{other:?}"),
+    }
+}
+
+/// Fault R18: what is written is the object that was found.
+#[test]
+fn r18_the_object_that_was_found_is_written() {
+    let found = json!({"apiVersion": "hco.kubevirt.io/v1", "metadata": {"namespace": "kubevirt-hyperconverged"}});
+    let inputs = Inputs::new([(hyper_converged(), Some(found))]);
+    let drafts = PROFILE.configure(None).unwrap().draft(&inputs).unwrap();
+    match &drafts.last().unwrap().body {
+        Body::Ensure(object) => assert_eq!(object["metadata"]["namespace"], "kubevirt-hyperconverged"),
+        other @ (Body::Remove(_) | Body::Blocked { .. }) => panic!("{other:?}"),
+    }
+}

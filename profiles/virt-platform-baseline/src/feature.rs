@@ -1,5 +1,6 @@
 //! What a feature is, and whether it is planned on a cluster.
 
+use profile_sdk::platform::HYPER_CONVERGED;
 use profile_sdk::{DraftError, Impact, Kind, NodeQuestion};
 use serde_json::Value;
 
@@ -158,7 +159,7 @@ impl Feature {
     /// The kinds that it writes and needs, and those that it writes where they are served.
     pub(crate) fn kinds(&self) -> (&'static [Kind], &'static [Kind]) {
         match &self.brings {
-            Brings::HyperConverged(_) => (&[crate::kinds::HYPER_CONVERGED], &[]),
+            Brings::HyperConverged(_) => (&[HYPER_CONVERGED], &[]),
             Brings::Kubelet(_) => (&[crate::kinds::KUBELET_CONFIG], &[]),
             Brings::Machines(_) => (&[crate::kinds::MACHINE_CONFIG], &[]),
             Brings::Objects { needs, may_have, .. } => (*needs, *may_have),

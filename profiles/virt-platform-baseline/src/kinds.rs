@@ -1,5 +1,6 @@
 //! What the profile touches: kinds and the names of its objects, what these grant to others, and who else writes them.
 
+use profile_sdk::platform::{HYPER_CONVERGED, HYPER_CONVERGED_NAME};
 use profile_sdk::{Access, Declared, Grant, Kind};
 
 pub(crate) const MACHINE_CONFIG: Kind = Kind {
@@ -14,11 +15,6 @@ pub(crate) const KUBELET_CONFIG: Kind = Kind {
     kind: "KubeletConfig",
     plural: "kubeletconfigs",
 };
-/// v1 groups the fields of v1beta1 differently; the one that is served is written.
-pub(crate) const HYPER_CONVERGED: Kind =
-    Kind { group: "hco.kubevirt.io", versions: &["v1", "v1beta1"], kind: "HyperConverged", plural: "hyperconvergeds" };
-pub(crate) const SCHEDULER: Kind =
-    Kind { group: "config.openshift.io", versions: &["v1"], kind: "Scheduler", plural: "schedulers" };
 pub(crate) const NODE_HEALTH_CHECK: Kind = Kind {
     group: "remediation.medik8s.io",
     versions: &["v1alpha1"],
@@ -91,9 +87,6 @@ const fn rbac(kind: &'static str, plural: &'static str) -> Kind {
     Kind { group: "rbac.authorization.k8s.io", versions: &["v1"], kind, plural }
 }
 
-pub(crate) const HYPER_CONVERGED_NAMESPACE: &str = "openshift-cnv";
-pub(crate) const HYPER_CONVERGED_NAME: &str = "kubevirt-hyperconverged";
-
 const fn machine_config(name: &'static str) -> Declared {
     written(MACHINE_CONFIG, name)
 }
@@ -108,7 +101,6 @@ const fn written(kind: Kind, name: &'static str) -> Declared {
 
 pub(crate) static KINDS: &[Declared] = &[
     Declared { kind: HYPER_CONVERGED, access: Access::Update, name: Some(HYPER_CONVERGED_NAME), namespace: None },
-    Declared { kind: SCHEDULER, access: Access::Read, name: Some("cluster"), namespace: None },
     Declared { kind: KUBE_DESCHEDULER, access: Access::Read, name: Some("cluster"), namespace: None },
     Declared { kind: FENCE_AGENTS_REMEDIATION_TEMPLATE, access: Access::Ask, name: None, namespace: None },
     machine_config("90-worker-swap-online"),

@@ -12,6 +12,7 @@ mod options;
 mod situation;
 mod table;
 
+use profile_sdk::platform::{HYPER_CONVERGED_NAME, hyper_converged, namespace, needs_hyper_converged};
 use profile_sdk::{
     AUTOPILOT, About, Body, Declared, Draft, DraftError, Grant, Impact, Inputs, LeftOut, NodeQuestion, OptionsError,
     Planner, Prerequisite, Profile, Read, Rival, parse_options,
@@ -21,9 +22,9 @@ use serde_json::{Value, json};
 
 use feature::{Brings, Feature, MachineConfigs, Masters, Part, Standing};
 use features::FEATURES;
-use kinds::{GRANTS, HYPER_CONVERGED, HYPER_CONVERGED_NAME, HYPER_CONVERGED_NAMESPACE, KINDS};
+use kinds::{GRANTS, KINDS};
 use options::PlatformBaseline;
-use situation::{QUESTIONS, Situation, hyper_converged, scheduler};
+use situation::{QUESTIONS, Situation};
 pub use table::page;
 
 /// The profile, for the registry.
@@ -73,15 +74,11 @@ impl Profile for VirtPlatformBaseline {
 
 impl Planner for PlatformBaseline {
     fn prerequisites(&self) -> Vec<Prerequisite> {
-        vec![Prerequisite {
-            kind: HYPER_CONVERGED,
-            object: Some((Some(HYPER_CONVERGED_NAMESPACE.to_owned()), HYPER_CONVERGED_NAME.to_owned())),
-            hint: "install OpenShift Virtualization and create its HyperConverged object",
-        }]
+        vec![needs_hyper_converged()]
     }
 
     fn reads(&self) -> Vec<Read> {
-        vec![hyper_converged(), scheduler()]
+        vec![hyper_converged()]
     }
 
     fn node_questions(&self) -> &'static [NodeQuestion] {
@@ -106,7 +103,7 @@ impl Planner for PlatformBaseline {
         let mut drafts = Vec::new();
         drafts.extend(told_to_hyper_converged(&situation, &planned)?);
         if planned.iter().any(|planned| is_of_machines(planned.feature)) {
-            for role in situation.roles()? {
+            for role in situation.roles() {
                 drafts.extend(kubelets(role, &planned));
                 for feature in &planned {
                     drafts.extend(machines(self, role, feature, &planned)?);
@@ -148,7 +145,7 @@ fn spared(feature: &Feature, situation: &Situation<'_>) -> Result<Option<String>
     else {
         return Ok(None);
     };
-    let concerned = situation.roles()?.contains(&"master");
+    let concerned = situation.roles().contains(&"master");
     Ok(concerned.then(|| {
         format!(
             "not for the machines of the control plane, which carry virtual machines here: {because}. Set \
@@ -192,7 +189,7 @@ fn told_to_hyper_converged(situation: &Situation<'_>, planned: &[Planned]) -> Re
     let object = json!({
         "apiVersion": format!("hco.kubevirt.io/{version}"),
         "kind": "HyperConverged",
-        "metadata": {"name": HYPER_CONVERGED_NAME, "namespace": HYPER_CONVERGED_NAMESPACE},
+        "metadata": {"name": HYPER_CONVERGED_NAME, "namespace": namespace(situation.inputs)?},
         "spec": spec,
     });
     let draft = Draft::new("hyper-converged", Body::Ensure(object), reasons.join("; "));

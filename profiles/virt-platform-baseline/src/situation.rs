@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use profile_sdk::{DraftError, Inputs, NodeQuestion, Read};
+use profile_sdk::platform::{self, Role, hyper_converged};
+use profile_sdk::{DraftError, Inputs, NodeQuestion};
 use serde_json::{Value, json};
 
 use crate::feature::{AskedBy, Feature, Standing};
-use crate::kinds::{HYPER_CONVERGED, HYPER_CONVERGED_NAME, HYPER_CONVERGED_NAMESPACE, SCHEDULER};
 use crate::options::PlatformBaseline;
 
 /// Whether somebody has asked for a feature.
@@ -25,42 +25,34 @@ pub(crate) struct Situation<'a> {
     pub(crate) is_v1: bool,
 }
 
-pub(crate) fn hyper_converged() -> Read {
-    Read {
-        kind: HYPER_CONVERGED,
-        namespace: Some(HYPER_CONVERGED_NAMESPACE.to_owned()),
-        name: HYPER_CONVERGED_NAME.to_owned(),
-    }
-}
-
-pub(crate) fn scheduler() -> Read {
-    Read { kind: SCHEDULER, namespace: None, name: "cluster".to_owned() }
-}
-
-static DEDICATED_WORKERS: NodeQuestion = NodeQuestion {
-    name: "workers that are no control plane",
-    is_so: |labels| {
-        let has = |role: &str| labels.contains_key(&format!("node-role.kubernetes.io/{role}"));
-        has("worker") && !has("master") && !has("control-plane")
-    },
-};
 // The labels of Node Feature Discovery and of the operators of GPUs.
 pub(crate) static PCI_DEVICES: NodeQuestion = NodeQuestion {
     name: "PCI devices",
+    selector: None,
+    only_after: None,
     is_so: |labels| {
         is_present(labels, "pci-")
             || ["nvidia.com/gpu.present", "amd.com/gpu.present"].iter().any(|key| is_true(labels, key))
     },
 };
-pub(crate) static IOMMU: NodeQuestion =
-    NodeQuestion { name: "IOMMU", is_so: |labels| is_true(labels, "feature.node.kubernetes.io/iommu-enabled") };
+pub(crate) static IOMMU: NodeQuestion = NodeQuestion {
+    name: "IOMMU",
+    selector: None,
+    only_after: None,
+    is_so: |labels| is_true(labels, "feature.node.kubernetes.io/iommu-enabled"),
+};
 pub(crate) static USB_DEVICES: NodeQuestion =
-    NodeQuestion { name: "USB devices", is_so: |labels| is_present(labels, "usb-") };
-pub(crate) static NUMA: NodeQuestion =
-    NodeQuestion { name: "NUMA", is_so: |labels| is_true(labels, "feature.node.kubernetes.io/memory-numa") };
+    NodeQuestion { name: "USB devices", selector: None, only_after: None, is_so: |labels| is_present(labels, "usb-") };
+pub(crate) static NUMA: NodeQuestion = NodeQuestion {
+    name: "NUMA",
+    selector: None,
+    only_after: None,
+    is_so: |labels| is_true(labels, "feature.node.kubernetes.io/memory-numa"),
+};
 
 /// Everything that is asked of the nodes.
-pub(crate) static QUESTIONS: [NodeQuestion; 5] = [DEDICATED_WORKERS, PCI_DEVICES, IOMMU, USB_DEVICES, NUMA];
+pub(crate) static QUESTIONS: [NodeQuestion; 6] =
+    [platform::CONTROL_PLANE_WORKS, platform::DEDICATED_WORKERS, PCI_DEVICES, IOMMU, USB_DEVICES, NUMA];
 
 type Labels = BTreeMap<String, String>;
 
@@ -135,12 +127,7 @@ impl<'a> Situation<'a> {
     }
 
     /// The roles whose machines carry virtual machines. A pool of one's own takes in what workers get.
-    pub(crate) fn roles(&self) -> Result<Vec<&'static str>, DraftError> {
-        let schedulable = self.inputs.value(&scheduler(), "/spec/mastersSchedulable")? == Some(json!(true));
-        Ok(match schedulable {
-            false => vec!["worker"],
-            true if self.inputs.of_nodes(&DEDICATED_WORKERS) => vec!["worker", "master"],
-            true => vec!["master"],
-        })
+    pub(crate) fn roles(&self) -> Vec<&'static str> {
+        platform::roles(self.inputs).into_iter().map(Role::name).collect()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use profile_sdk::platform::CONTROL_PLANE_WORKS;
 use profile_sdk::{Body, Inputs, Kind, Surroundings};
 use serde_json::{Value, json};
 
@@ -11,7 +12,6 @@ use crate::kinds::{
     FENCE_AGENTS_REMEDIATION_TEMPLATE, KUBE_DESCHEDULER, MACHINE_CONFIG, NODE_HEALTH_CHECK, PERSES_DASHBOARD,
     PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN,
 };
-use crate::situation::scheduler;
 
 /// A cluster: HyperConverged as it is, whether masters take virtual machines, and what is so of its nodes.
 struct Cluster {
@@ -37,11 +37,10 @@ const OBSERVED: [Kind; 4] = [UI_PLUGIN, PERSES_DATASOURCE, PERSES_DASHBOARD, PRO
 
 impl Cluster {
     fn inputs(&self) -> Inputs {
-        let scheduler_object =
-            json!({"apiVersion": "config.openshift.io/v1", "spec": {"mastersSchedulable": self.masters_schedulable}});
-        let objects = [(hyper_converged(), Some(self.hyper_converged.clone())), (scheduler(), Some(scheduler_object))];
-        let surroundings =
-            Surroundings { not_served: self.not_served.clone(), of_nodes: self.nodes.iter().copied().collect() };
+        let objects = [(hyper_converged(), Some(self.hyper_converged.clone()))];
+        let work = self.masters_schedulable.then_some(CONTROL_PLANE_WORKS.name);
+        let of_nodes = self.nodes.iter().copied().chain(work).collect();
+        let surroundings = Surroundings { not_served: self.not_served.clone(), of_nodes };
         Inputs::new(objects).in_surroundings(surroundings).declaring(PROFILE.kinds())
     }
 
@@ -515,12 +514,9 @@ fn labels_of_nodes_are_understood() {
     assert!(has(&situation::IOMMU, json!({"feature.node.kubernetes.io/iommu-enabled": "true"})));
     assert!(has(&situation::NUMA, json!({"feature.node.kubernetes.io/memory-numa": "true"})));
     // W-30: neither devices of KubeVirt nor hyper-threading tell of hardware.
-    for question in &QUESTIONS[1..] {
+    for question in &QUESTIONS {
         assert!(!has(question, json!({"feature.node.kubernetes.io/cpu-hardware_multithreading": "true", "a": "b"})));
     }
-    let master_too = json!({"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/control-plane": ""});
-    assert!(!has(&QUESTIONS[0], master_too));
-    assert!(has(&QUESTIONS[0], json!({"node-role.kubernetes.io/worker": ""})));
 }
 
 #[test]

@@ -71,6 +71,7 @@ pub(in crate::plan) fn item(name: &str, wave: u32, operation: Operation) -> Plan
         since: Vec::new(),
         followed: None,
         rollout: Rollout::Done("in effect".into()),
+        in_effect_since: None,
         speaks: false,
         trouble: None,
         overridden: BTreeMap::new(),

@@ -226,3 +226,26 @@ fn r11_an_owner_that_speaks_is_given_a_moment_before_it_is_believed() {
         assert_eq!(world.phase(), Some(Phase::Completed));
     }
 }
+
+/// Fault R11: a controller that was away for a while publishes its first words long after the write.
+#[test]
+fn r11_the_moment_begins_when_the_owner_has_seen_the_change() {
+    let plan = |operation, rollout, in_effect_since: Option<i64>| {
+        let in_effect_since = in_effect_since.map(|second| Timestamp::from_second(second).unwrap());
+        Plan::new(basis(), vec![PlanItem { speaks: true, rollout, in_effect_since, ..item("a", 0, operation) }])
+    };
+    let done = || Rollout::Done("in effect".into());
+    let unseen = Rollout::Waiting { text: "its controller has not seen the change yet".into(), paused: false };
+    let mut world = World::new(Action::Apply);
+    for operation in [Operation::Create, Operation::Create] {
+        world.look(plan(operation, done(), None));
+    }
+    world.look(plan(Operation::NoChange, unseen, None));
+    world.now += 3 * SETTLING.as_secs();
+    let seen = world.now;
+    world.look(plan(Operation::NoChange, done(), Some(seen)));
+    assert_eq!(world.phase(), Some(Phase::InProgress));
+    world.now = seen + SETTLING.as_secs();
+    world.look(plan(Operation::NoChange, done(), Some(seen)));
+    assert_eq!(world.phase(), Some(Phase::Completed));
+}

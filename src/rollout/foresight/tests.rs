@@ -419,3 +419,27 @@ fn r28_a_pool_without_machines_is_not_said_to_reboot() {
     assert_eq!(effect.pools, one_by_one(&[("worker", 3)]));
     assert!(effect.notes.iter().any(|note| note.starts_with("Pool infra has no machines now")), "{effect:?}");
 }
+
+/// Fault R19: machines that get nothing are named, and a cluster without pools is told what it is.
+#[test]
+fn r19_pools_that_take_in_nothing_for_workers_are_named() {
+    let own = json!({"matchLabels": {ROLE: "gpu"}});
+    let both = json!({"matchExpressions": [{"key": ROLE, "operator": "In", "values": ["worker", "infra"]}]});
+    let world = World::new(kargs(&[]), &[])
+        .with_pool("master", json!({"matchLabels": {ROLE: "master"}}), 3, false)
+        .with_pool("arbiter", json!({"matchLabels": {ROLE: "arbiter"}}), 1, false)
+        .with_pool("empty", own.clone(), 0, false)
+        .with_pool("infra", both, 2, false)
+        .with_pool("gpu", own, 4, false);
+    let ours = machine_config("99-ours", "worker", kargs(&["psi=1"]));
+    let effect = world.effect(None, Some(&ours)).0.unwrap();
+    assert_eq!(effect.pools, one_by_one(&[("worker", 3), ("infra", 2)]));
+    let told: Vec<_> = effect.notes.iter().filter(|note| note.contains("do not get it")).collect();
+    assert!(told.len() == 1 && told[0].ends_with("role worker: gpu (machines: 4)."), "{effect:?}");
+    let for_masters = machine_config("99-ours", "master", kargs(&["psi=1"]));
+    assert!(!world.effect(None, Some(&for_masters)).0.unwrap().notes.concat().contains("do not get it"));
+
+    let none = World { pools: BTreeMap::new(), objects: BTreeMap::new() };
+    let refused = none.effect(None, Some(&ours)).0.unwrap_err();
+    assert!(refused.contains("no MachineConfigPool") && refused.contains("hosted"), "{refused}");
+}

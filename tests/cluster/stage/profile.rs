@@ -166,7 +166,7 @@ fn read(wish: &Value) -> Read {
         Some("Gizmo") => GIZMO,
         _ => WIDGET,
     };
-    Read { kind, namespace: Some("default".into()), name: wish["name"].as_str().unwrap().into() }
+    Read { kind, namespace: Some("default".into()), name: wish["name"].as_str().unwrap().into(), elsewhere: false }
 }
 
 /// The item called `name` that wants `spec` of the Widget of that name.

@@ -33,9 +33,8 @@ pub async fn measure(bench: &mut Bench, table: &mut Table) -> Result<()> {
     ];
     let namespaces =
         namespaces.map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
-    let scheduler = json!({"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"},
-        "spec": {"mastersSchedulable": true}});
-    for object in namespaces.into_iter().chain([scheduler]) {
+    mco_simulator::set_role(&bench.admin, "master-0", "worker", true).await?;
+    for object in namespaces {
         apply_yaml(&bench.admin, &object.to_string(), "bench").await?;
     }
     let objects = objects()?;
@@ -108,11 +107,10 @@ fn objects() -> Result<Vec<Value>> {
     let planner = profile.configure(config.pointer("/spec/options/platformBaseline"))?;
     let inputs = planner.reads().into_iter().map(|read| {
         let version = read.kind.versions.last().copied().unwrap_or_default();
-        let object =
-            json!({"apiVersion": format!("{}/{version}", read.kind.group), "spec": {"mastersSchedulable": true}});
+        let object = json!({"apiVersion": format!("{}/{version}", read.kind.group), "spec": {}});
         (read, Some(object))
     });
-    let of_nodes = std::collections::BTreeSet::from(["workers that are no control plane"]);
+    let of_nodes = profile_sdk::platform::QUESTIONS.iter().map(|question| question.name).collect();
     let surroundings = profile_sdk::Surroundings { of_nodes, ..Default::default() };
     let drafts = planner.draft(&Inputs::new(inputs).in_surroundings(surroundings))?;
     Ok(drafts

@@ -1,10 +1,11 @@
 //! Quotas that count what virtual machines see.
 
 use profile_sdk::DraftError;
+use profile_sdk::platform::hyper_converged;
 use serde_json::{Value, json};
 
 use crate::feature::{AskedBy, Brings, Feature, Maturity};
-use crate::situation::{Situation, hyper_converged};
+use crate::situation::Situation;
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "applicationAwareQuota",

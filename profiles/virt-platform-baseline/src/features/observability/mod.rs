@@ -1,12 +1,11 @@
 //! Dashboards and alerts for what the baseline sets up.
 
+use profile_sdk::platform::namespace;
 use profile_sdk::{DraftError, Impact};
 use serde_json::json;
 
 use crate::feature::{AskedBy, Brings, Feature, Maturity, Part, Standing};
-use crate::kinds::{
-    HYPER_CONVERGED_NAMESPACE, KUBE_DESCHEDULER, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN,
-};
+use crate::kinds::{KUBE_DESCHEDULER, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN};
 use crate::situation::Situation;
 
 /// Alerts alone are of use where nothing shows dashboards.
@@ -31,7 +30,8 @@ fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
         plugin.object["spec"]["monitoring"]["clusterHealthAnalyzer"] = json!({"enabled": true});
         plugin.insists = insists;
     }
-    let here = |part: Part| Part { impact: Impact::Low, ..part.within(HYPER_CONVERGED_NAMESPACE) };
+    let namespace = namespace(situation.inputs)?;
+    let here = |part: Part| Part { impact: Impact::Low, ..part.within(&namespace) };
     let mut parts = vec![
         plugin,
         here(Part::parse("platform-datasource", include_str!("datasource.yaml"))?),

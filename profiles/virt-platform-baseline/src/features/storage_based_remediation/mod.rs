@@ -1,11 +1,11 @@
 //! Machines that lose their storage are seen.
 
 use profile_sdk::Impact;
+use profile_sdk::platform::hyper_converged;
 use serde_json::{Value, json};
 
 use crate::feature::{AskedBy, Brings, Feature, Maturity, NamedBy, Part};
 use crate::kinds::STORAGE_BASED_REMEDIATION_CONFIG;
-use crate::situation::hyper_converged;
 
 /// It detects, and fences nobody: that is up to `nodeHealthCheck`, which looks at what it reports.
 pub(crate) static FEATURE: Feature = Feature {
