@@ -113,6 +113,15 @@ pub(super) fn of(refusal: &Refusal, about: &About<'_>) -> String {
         let problem = if about.secretive { format!("{path} has another type or form") } else { problem };
         return format!("the draft does not fit {} ({}): {problem}", target.kind, target.api_version);
     }
+    if let Some(problem) = live_type_problem(message) {
+        let path = problem.split(['[', ' ']).next().unwrap_or_default().trim_end_matches(':');
+        let problem = if about.secretive { format!("{path} has another type or form") } else { problem };
+        return format!(
+            "{target} as it is there does not fit its kind any more ({}): {problem}. Nobody can apply to it before that value is written anew in the \
+             type that its kind has now, or taken out: kubectl edit it, or have its owner do so",
+            target.api_version
+        );
+    }
     if refusal.is_too_large() {
         return "the object is larger than the API server takes: make what overrides, or others, put into it smaller"
             .to_owned();
@@ -179,9 +188,17 @@ fn undeclared_field(message: &str) -> Option<&str> {
     before.rsplit(": ").next()
 }
 
+/// The same of an object that is there: it was stored before its kind got its schema.
+fn live_type_problem(message: &str) -> Option<String> {
+    typed(message.strip_prefix("failed to create typed live object ")?)
+}
+
 /// `.spec.x: expected numeric (int or float)` of a typed patch that does not fit, without the value that it got.
 fn type_problem(message: &str) -> Option<String> {
-    let rest = message.strip_prefix("failed to create typed patch object ")?;
+    typed(message.strip_prefix("failed to create typed patch object ")?)
+}
+
+fn typed(rest: &str) -> Option<String> {
     let problem = rest.split_once("): ").map_or(rest, |(_, problem)| problem);
     let problem = problem.split(", got ").next().unwrap_or_default();
     Some(wire::cut_text(problem, WORDS_LIMIT))
@@ -209,6 +226,15 @@ mod tests {
         });
         let refusal = Refusal { code, reason: "R".into(), message: message.into(), causes: causes.collect() };
         of(&refusal, &About { target: &target(), secretive, overridden: true })
+    }
+
+    /// Fault R23: booleans of a ForkliftController that were stored before its CRD said text.
+    #[test]
+    fn r23_a_value_of_another_type_that_is_there_already_is_named_with_the_remedy() {
+        let said = "failed to create typed live object (/w; example.dev/v1, Kind=Widget): .spec.feature: expected string, got &value.valueUnstructured{Value:true}";
+        let told = remedy(500, said, &[], false);
+        assert!(told.starts_with("Widget w as it is there does not fit its kind any more (example.dev/v1): .spec.feature: expected string. Nobody can apply"), "{told}");
+        assert!(told.contains("kubectl edit") && !told.contains("valueUnstructured"), "{told}");
     }
 
     /// The texts are those that were observed.

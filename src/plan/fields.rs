@@ -202,6 +202,15 @@ impl<'a> Owners<'a> {
     }
 }
 
+impl Owners<'_> {
+    /// Whether a manager other than `manager` (by server-side apply) owns exactly the field at `path`, and not only fields below it.
+    #[must_use]
+    pub fn is_leaf_of_others(&self, path: &FieldPath, manager: &str) -> bool {
+        let mut others = self.0.iter().filter(|owner| owner.manager != manager || !owner.applies);
+        others.any(|owner| owner.paths.0.contains(path))
+    }
+}
+
 /// What applying `result` by force takes from others: each field that another manager owns with another value, and that manager.
 /// The rule is that of the server: whoever owns exactly this field, by whatever operation.
 #[must_use]

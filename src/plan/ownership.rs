@@ -111,7 +111,9 @@ pub(super) fn kept(
         let ours = fields::applied_by(result, manager);
         let given_up = fields::applied_by(live, manager).into_iter().filter(|path| ours.binary_search(path).is_err());
         for path in given_up {
-            if let Some(value) = shown_fields.resolve(&path) {
+            // A map below which others own fields is theirs by these, which were never ours.
+            let is_parent = |value: &Value| value.is_object() && !owners.is_leaf_of_others(&path, manager);
+            if let Some(value) = shown_fields.resolve(&path).filter(|value| !is_parent(value)) {
                 kept.push(stays(&places.pointer(&path), value, &owners.others_of(&path, manager)));
             }
         }

@@ -48,8 +48,6 @@ pub(crate) enum AskedBy {
     Nothing,
     /// This annotation of HyperConverged is "true".
     Annotation(&'static str),
-    /// This gate of HyperConverged is on.
-    FeatureGate(&'static str),
 }
 
 /// An option that names what a feature is for.

@@ -106,14 +106,6 @@ impl<'a> Situation<'a> {
                     says => asked(says == Some(json!(true))),
                 })
             }
-            AskedBy::FeatureGate(gate) => {
-                let is_on = |gates: Option<&Value>| {
-                    let mut gates = gates.and_then(Value::as_array).into_iter().flatten();
-                    let is_it = |found: &Value| found["name"] == *gate && found["state"] != "Disabled";
-                    Some(json!(gates.any(is_it)))
-                };
-                Ok(asked(self.inputs.derive(&hyper_converged(), "/spec/featureGates", is_on)? == Some(json!(true))))
-            }
         }
     }
 

@@ -22,7 +22,6 @@ fn row(feature: &Feature) -> String {
     let asked_by = match &feature.asked_by {
         AskedBy::Nothing => None,
         AskedBy::Annotation(name) => Some(format!("annotation `platform.kubevirt.io/{name}`")),
-        AskedBy::FeatureGate(gate) => Some(format!("feature gate `{gate}`")),
     };
     let named_by = feature.named_by.as_ref().map(|named_by| {
         let needed = if named_by.needed { ", which it needs" } else { "" };

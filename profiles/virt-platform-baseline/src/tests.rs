@@ -234,7 +234,6 @@ fn earlier_choices_are_kept_where_the_options_say_nothing() {
                 AskedBy::Annotation(name) => {
                     hyper_converged["metadata"]["annotations"][format!("platform.kubevirt.io/{name}")] = json!("true");
                 }
-                AskedBy::FeatureGate(gate) => hyper_converged["spec"]["featureGates"] = json!([{"name": gate}]),
             }
         }
         if matches!(feature.asked_by, AskedBy::Nothing) {
@@ -531,4 +530,17 @@ fn devices_that_are_none_are_refused_with_the_reason() {
         assert!(error.to_string().contains("four hexadecimal digits"), "{number}: {error}");
     }
     assert!(PROFILE.configure(Some(&json!({"features": {"swap": "On"}}))).is_err());
+}
+
+/// Fault R21: CPUManager is a gate of KubeVirt, and HyperConverged has none of that name: what somebody wrote there asks for nothing.
+#[test]
+fn r21_a_gate_of_kubevirt_asks_hyper_converged_for_nothing() {
+    let gates = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {"featureGates": [{"name": "CPUManager"}, {"name": "cpumanager"}]}});
+    let cluster = Cluster { hyper_converged: gates, ..Cluster::default() };
+    assert!(!cluster.names(json!({})).contains(&"kubelet-worker".to_owned()));
+    assert!(
+        cluster
+            .why_not("cpuManager", json!({}))
+            .contains("set options.platformBaseline.features.cpuManager to Enabled")
+    );
 }

@@ -395,6 +395,32 @@ fn impact_follows_what_changes() {
     assert_eq!(world.item().severity, Severity::Low);
 }
 
+/// Fault R21: below a free-form field another manager took the leaves of a map that was ours: what stays of it is theirs, and not said of us.
+#[test]
+fn r21_what_stays_below_a_free_form_field_is_not_said_of_its_parents() {
+    let theirs = |fields: Value| json!({"manager": "them", "operation": "Apply", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:spec": fields}});
+    let spec = json!({"a": 1, "config": {"ignition": {"version": "3.2.0"}}});
+    let mut before = ours(spec.clone(), &["a"]);
+    before["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:config"] = json!({"f:ignition": {}});
+    for (owned, says) in [
+        (json!({"f:config": {"f:ignition": {"f:version": {}}}}), vec![]),
+        (
+            json!({"f:config": {"f:ignition": {}}}),
+            vec!["/spec/config/ignition stays {\"version\":\"3.2.0\"}: them owns it, and an apply can't take it away"],
+        ),
+    ] {
+        let result = served(spec.clone(), "1", &[entry(US, "Apply", &["a"]), theirs(owned)]);
+        let preview = Preview::Known {
+            adjusted: Adjusted::from(widget(json!({"a": 1}))),
+            live: Some(Arc::new(before.clone())),
+            result,
+            conflicts: Vec::new(),
+        };
+        let item = compose(&draft(json!({"a": 1})), None, US, preview, Effect::default(), None);
+        assert_eq!(item.kept, says);
+    }
+}
+
 fn removal(live: Option<Value>, result: Option<Value>, stays_for: &[&str]) -> PlanItem {
     let target =
         ObjectRef { api_version: "example.dev/v1".into(), kind: "Widget".into(), namespace: None, name: "w".into() };

@@ -258,3 +258,27 @@ fn r28_what_still_rolls_out_after_a_withdrawal_is_said() {
         text(&world)
     );
 }
+
+/// Fault R24: condition, summary and item give one reason for what is Blocked, also when that changes without another plan.
+#[test]
+fn r24_a_blocked_item_has_one_message() {
+    let blocked = |why: &str| {
+        let mut plan = plan([Operation::Blocked, Operation::Create]);
+        plan.items[0].message = format!("Widget a: {why}");
+        plan
+    };
+    let mut world = World::new(Action::DryRun);
+    for why in ["the webhook does not answer", "the quota does not allow it"] {
+        world.look(blocked(why));
+        let condition = world.status.conditions.iter().find(|found| found.type_ == "ReviewRequired").unwrap();
+        let item = &world.status.items[0];
+        for told in [&condition.message, &world.status.summary.as_ref().unwrap().text] {
+            assert!(
+                told.contains(&format!("The plan can't be approved: {}.", item.message)),
+                "{told}: {}",
+                item.message
+            );
+        }
+        assert!(item.message.contains(why));
+    }
+}

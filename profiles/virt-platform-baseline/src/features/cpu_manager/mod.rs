@@ -10,7 +10,8 @@ pub(crate) static FEATURE: Feature = Feature {
     name: "cpuManager",
     does: "gives virtual machines that ask for dedicated CPUs whole cores, and keeps CPUs 0 and 1 for the system",
     maturity: Maturity::DeveloperPreview,
-    asked_by: AskedBy::FeatureGate("CPUManager"),
+    // CPUManager is a gate of KubeVirt, which HyperConverged sets itself, and none of HyperConverged (its `featureGates`, 1.11 to main).
+    asked_by: AskedBy::Nothing,
     named_by: None,
     conditions: &[],
     needs: &[],
