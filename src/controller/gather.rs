@@ -294,7 +294,10 @@ impl Look<'_> {
         let waited_for = |item: &PlanItem| {
             let remembered = self.status.items.iter().find(|remembered| remembered.name == item.name);
             let under_way = remembered.is_some_and(|item| item.state == ItemState::InProgress);
-            under_way && item.operation == Operation::NoChange && matches!(item.rollout, Rollout::Done(_))
+            // What takes effect on machines is told by these, and not by who made it known to them.
+            let is_followed = self.ctx.rollouts.concern(&item.target);
+            let is_done = item.operation == Operation::NoChange && matches!(item.rollout, Rollout::Done(_));
+            under_way && is_done && !is_followed
         };
         memory.in_effect.retain(|name, _| items.iter().any(|item| item.name == *name && waited_for(item)));
         for item in items.iter_mut().filter(|item| waited_for(item)) {

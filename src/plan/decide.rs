@@ -14,7 +14,7 @@ use super::guard::{Guard, stops};
 use super::health::Rollout;
 use super::observed::{Observed, World};
 use super::{Plan, approval, execution, reason};
-use crate::api::{Action, Approval, ApprovedBy, ItemState, Phase, VirtPlatformConfigStatus};
+use crate::api::{Action, Approval, ApprovedBy, Item, ItemState, Operation, Phase, VirtPlatformConfigStatus};
 use approval::Waiting;
 
 /// Decides what happens next.
@@ -69,7 +69,10 @@ fn replaced(seen: &Observed<'_>, plan: &Plan, end: Publication, now: Timestamp) 
 /// The action went back to DryRun, or the approving hash was taken away, in the middle of an execution: stop, say what was done, show what is left.
 fn withdrawn(seen: &Observed<'_>, plan: &Plan) -> Decision {
     let status = seen.status;
-    let written = status.items.iter().filter(|item| writes(item.operation) && item.applied.is_some());
+    let is_written = |item: &&Item| {
+        item.applied.is_some() || (item.operation == Operation::Remove && item.wait_started_at.is_some())
+    };
+    let written = status.items.iter().filter(|item| writes(item.operation)).filter(is_written);
     let done: Vec<_> = written.map(|item| item.name.as_str()).collect();
     let detail = match done.as_slice() {
         [] => "Execution was stopped before anything was written.".to_owned(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Plan;
+use super::health::Rollout;
 use super::item::PlanItem;
 use super::message::listed;
 use super::wire::cut_text;
@@ -11,6 +12,8 @@ use crate::limits::within_line;
 
 /// How the message of such an item begins.
 pub(super) const MARK: &str = "Overridden:";
+/// How it goes on while machines do not have it back.
+const BACK: &str = "Overridden: no more, and not back on all machines:";
 /// What becomes whole what others override.
 pub(super) const REMEDY: &str = "To have it on the machines, change or delete what overrides it; to leave it at that, set the item aside in spec.items.";
 
@@ -40,12 +43,28 @@ pub(super) fn of_item(fresh: &PlanItem, expected: &[String]) -> Option<String> {
     (!told.is_empty()).then(|| listed(&told))
 }
 
+/// What is said of an item that was overridden, is no more, and is not back on all machines; `message` is what was said of it.
+pub(super) fn comes_back(fresh: &PlanItem, message: &str) -> Option<String> {
+    match &fresh.rollout {
+        Rollout::Waiting { text, .. } | Rollout::Failed(text) if message.starts_with(MARK) => {
+            Some(format!("{BACK} {}.", text.trim_end_matches('.')))
+        }
+        Rollout::Waiting { .. } | Rollout::Failed(_) | Rollout::Done(_) => None,
+    }
+}
+
 /// A sentence for each applied object of which machines do not have all.
 pub(super) fn unforeseen(plan: &Plan, status: &Status) -> Vec<String> {
     let done = status.items.iter().filter(|item| item.state == ItemState::Completed);
     let told = done.filter_map(|item| {
         let fresh = plan.item(&item.name)?;
-        Some(format!("{} is overridden on its machines: {}.", fresh.target, of_item(fresh, &item.overridden)?))
+        match (of_item(fresh, &item.overridden), item.message.strip_prefix(BACK)) {
+            (Some(told), _) => Some(format!("{} is overridden on its machines: {told}.", fresh.target)),
+            (None, Some(rest)) => {
+                Some(format!("{} is overridden no more, and not back on all machines:{rest}", fresh.target))
+            }
+            (None, None) => None,
+        }
     });
     told.collect()
 }

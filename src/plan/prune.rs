@@ -10,11 +10,13 @@ use super::{digest, wire};
 use crate::api::{Applied, Item, ItemState, Operation, TargetRef, VirtPlatformConfigStatus};
 
 /// A removal for each object that the items of `status` had a part in and none of `drafts` is about. They come after everything
-/// else, the last one first: what needed the object is gone by then. A removal that is done stays in the plan, to be seen, until the
+/// else, the last one first, or with what they came with where nothing comes after that: what needed the object is gone by then. A removal that is done stays in the plan, to be seen, until the
 /// `options` are others: no other edit, an approval least of all, makes another plan of it.
 #[must_use]
 pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], options: Option<&Value>) -> Vec<Draft> {
-    let wave = drafts.iter().map(|draft| draft.wave + 1).max().unwrap_or_default();
+    let last = drafts.iter().map(|draft| draft.wave + 1).max().unwrap_or_default();
+    // With its peers, so that machines reboot once, where nothing comes after it that may need it.
+    let wave = |item: &Item| if drafts.iter().any(|draft| draft.wave > item.wave) { last } else { item.wave };
     let wanted: Vec<_> = drafts.iter().map(target).collect();
     let leaves = |item: &&Item| {
         // What was about to be written may be there, although nobody remembers.
@@ -37,7 +39,7 @@ pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], options: Op
         };
         let TargetRef { api_version, kind, name: object, namespace } = item.target_ref.clone();
         let body = Body::Remove(ObjectRef { api_version, kind, namespace, name: object });
-        Draft { wave, ..Draft::new(name, body, "the plan does not want it any more") }
+        Draft { wave: wave(item), ..Draft::new(name, body, "the plan does not want it any more") }
     };
     // In the order in which they were planned, whatever is added.
     let (planned, new): (Vec<_>, Vec<_>) = status.items.iter().filter(leaves).partition(|item| item.prune);
@@ -101,6 +103,20 @@ mod tests {
         let (moved, begun) = (("moved-before-87cd6aaf", "old"), ("begun", "begun"));
         assert_eq!(found(1), named(&[open, ("removed", "removed"), moved, begun, first]));
         assert_eq!(found(2), named(&[open, moved, begun, first]), "what is gone is history with other options");
+    }
+
+    /// What is taken back of machines is so in one roll-out with what they get.
+    #[test]
+    fn what_nothing_comes_after_is_taken_back_with_its_peers() {
+        let ours = json!({"wave": 1, "applied": {"uid": "u", "paths": ["/f:spec"], "hash": "h"}});
+        let status = VirtPlatformConfigStatus {
+            items: vec![item("first", "first", "Completed", ours)],
+            ..VirtPlatformConfigStatus::default()
+        };
+        let wave = |drafts: &[Draft]| departed(&status, drafts, None)[0].wave;
+        assert_eq!(wave(&[draft("a", "a", 0), draft("b", "b", 1)]), 1);
+        assert_eq!(wave(&[draft("a", "a", 0), draft("b", "b", 2)]), 3);
+        assert_eq!(wave(&[]), 1);
     }
 
     /// W-32: a kind of the same name in another group is another kind.

@@ -341,8 +341,10 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
     let unforeseen = finished.and_then(|_| overridden::of_item(fresh, &overridden));
     // An owner may say later that what it has is in effect, or is not.
     let is_told = fresh.speaks && !fresh.prune && matches!(fresh.rollout, Rollout::Done(_));
+    let back = finished.filter(|_| unforeseen.is_none()).and_then(|item| overridden::comes_back(fresh, &item.message));
     let kept = finished.filter(|item| !item.message.starts_with(overridden::MARK) && !is_told);
     let message = match (unforeseen, kept, &fresh.rollout) {
+        (None, _, _) if back.is_some() => back.unwrap_or_default(),
         (Some(told), ..) => format!("{} {told}.", overridden::MARK),
         (None, Some(item), _) => item.message.clone(),
         // It says so itself, and nothing of its object is waited for.

@@ -1,6 +1,6 @@
 //! The plan in figures and in one sentence: what `kubectl get -o wide` and `kubectl describe` say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Plan;
 use super::decision::Publication;
@@ -56,17 +56,27 @@ fn pools(plan: &Plan, is_of: impl Fn(u32) -> bool) -> BTreeMap<String, PoolEffec
     items.flat_map(|item| item.effect.pools.clone()).collect()
 }
 
-/// How many machines reboot, of which pools.
-fn rebooting(pools: &BTreeMap<String, PoolEffect>) -> Option<String> {
+/// How many times machines reboot in such waves: all that is written in one wave is one roll-out.
+fn reboots(plan: &Plan, is_of: impl Fn(u32) -> bool) -> u32 {
+    let waves: BTreeSet<_> = plan.items.iter().map(|item| item.wave).filter(|wave| is_of(*wave)).collect();
+    let of_wave =
+        |wave: u32| pools(plan, |of| of == wave).values().fold(0_u32, |sum, pool| sum.saturating_add(pool.machines));
+    waves.into_iter().fold(0, |sum, wave| sum.saturating_add(of_wave(wave)))
+}
+
+/// How many machines reboot, of which pools, and how often that is in all.
+fn rebooting(plan: &Plan, is_of: impl Fn(u32) -> bool) -> Option<String> {
+    let (pools, times) = (&pools(plan, &is_of), reboots(plan, &is_of));
     let machines = pools.values().fold(0_u32, |sum, pool| sum.saturating_add(pool.machines));
     let names: Vec<_> = pools.keys().take(POOL_LIMIT).cloned().collect();
+    let more = if times > machines { format!(", some more than once, {times} times in all") } else { String::new() };
     let machines = match machines {
         0 => return None,
         1 => "1 machine reboots".to_owned(),
         many => format!("{many} machines reboot"),
     };
     let word = if names.len() == 1 { "pool" } else { "pools" };
-    Some(format!("{machines} ({word} {})", names.join(", ")))
+    Some(format!("{machines} ({word} {}){more}", names.join(", ")))
 }
 
 /// How a change of others becomes what is wanted, whatever drives the value.
@@ -211,9 +221,9 @@ pub(super) fn of_execution(items: &[Item]) -> String {
 #[must_use]
 pub fn in_figures(plan: &Plan) -> String {
     let last = ends_with(plan);
-    let reboots = rebooting(&pools(plan, |wave| last.is_none_or(|last| wave <= last)));
+    let reboots = rebooting(plan, |wave| last.is_none_or(|last| wave <= last));
     let reboots = reboots.unwrap_or_else(|| "no machine reboots".to_owned());
-    let later = last.and_then(|last| rebooting(&pools(plan, |wave| wave > last)));
+    let later = last.and_then(|last| rebooting(plan, |wave| wave > last));
     let later =
         later.map(|later| format!(" After what is previewed later is approved as well, {later}.")).unwrap_or_default();
     format!("{}; {reboots}.{later}{}", in_counts(plan), taken(plan))

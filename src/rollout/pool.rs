@@ -114,8 +114,13 @@ impl Pool {
             ));
         }
         if let Some(message) = self.holds("Degraded") {
+            // For what can't be rendered only that condition has words.
             let why = match message.trim_end_matches('.') {
-                "" => String::new(),
+                "" => self
+                    .trouble()
+                    .filter(|_| self.conditions.len() > 1)
+                    .map(|why| format!(": {why}"))
+                    .unwrap_or_default(),
                 message => format!(": {}", limits::words(message)),
             };
             notes.push(format!("MachineConfigPool {name} is degraded already{why}."));
@@ -227,6 +232,10 @@ mod tests {
             Pool::read(&json!({"metadata": {"name": "worker"}, "status": {"conditions": condition}})).obstacles()
         };
         assert_eq!(obstacles(""), ["MachineConfigPool worker is degraded already."]);
+        let both = json!([{"type": "Degraded", "status": "True", "message": ""}, {"type": "RenderDegraded", "status": "True", "message": "parsing failed"}]);
+        let rendering =
+            Pool::read(&json!({"metadata": {"name": "worker"}, "status": {"conditions": both}})).obstacles();
+        assert_eq!(rendering, ["MachineConfigPool worker is degraded already: RenderDegraded: parsing failed."]);
         assert_eq!(obstacles("node-1: no disk."), ["MachineConfigPool worker is degraded already: node-1: no disk."]);
         assert!(obstacles(&"x".repeat(200_000))[0].len() < limits::WORDS + 100);
     }

@@ -339,7 +339,10 @@ impl State {
             if let Some(made) = self.generated.get(&generation_of(object, &generated)) {
                 add(pool, &generated, made);
             }
-            by_kubelets.extend(kubelet::later(object, pool, made_for).map(|by| (&pool.name, by.to_owned())));
+            by_kubelets.extend(
+                kubelet::later(object, pool, made_for)
+                    .map(|by| (&pool.name, format!("another KubeletConfig, rendered as {by}"))),
+            );
         }
         found.extend(by_kubelets.into_iter().map(|(pool, by)| (part(pool, kubelet::FILE), by)));
         found

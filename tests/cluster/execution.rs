@@ -105,7 +105,7 @@ async fn a_missing_pool_blocks_until_it_is_there() {
     let blocked = fixture.wait_for(Phase::ReviewRequired).await;
     assert!(blocked.items[0].message.contains("no MachineConfigPool selects"), "{}", blocked.items[0].message);
     // Somebody makes the pool: seen without an event of any object of the plan.
-    let settings = mco_simulator::Settings { speed: 25.0, rendered_padding: 0 };
+    let settings = mco_simulator::Settings { speed: 25.0, rendered_padding: 0, ..Default::default() };
     let machines = mco_simulator::Cluster { workers: 3, masters: 1 };
     mco_simulator::seed(&fixture.admin, &machines, &settings).await.unwrap();
     let plan = fixture

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
+use mco_simulator::release::Release;
 use mco_simulator::{Cluster, Settings, Simulator, seed};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -47,6 +48,8 @@ pub struct Setup {
     pub rights: bool,
     /// How much faster than the real controllers machines are updated.
     pub speed: f64,
+    /// Which release of the machine-config controllers is simulated.
+    pub release: Release,
     /// The profile that the test is about.
     pub profile: &'static str,
 }
@@ -66,6 +69,7 @@ impl Default for Setup {
             descheduler_namespace: true,
             rights: true,
             speed: 25.0,
+            release: Release::default(),
             profile: PROFILE,
         }
     }
@@ -151,7 +155,7 @@ impl Fixture {
         }
         let mut simulator = None;
         if setup.pools {
-            let settings = Settings { speed: setup.speed, rendered_padding: 0 };
+            let settings = Settings { speed: setup.speed, rendered_padding: 0, release: setup.release };
             seed(&admin, &Cluster { workers: setup.workers, masters: setup.masters }, &settings)
                 .await
                 .expect("a settled cluster");

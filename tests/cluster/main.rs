@@ -27,6 +27,7 @@ mod odd_objects;
 mod offline;
 mod options;
 mod outage;
+mod outcomes;
 mod overridden;
 mod overrides;
 mod owners;

@@ -79,7 +79,7 @@ async fn r4_what_others_override_afterwards_is_told_and_ready_does_not_claim_it(
         (other("99-zz-theirs", file), format!("worker: {file} (by 99-zz-theirs)"), "90-worker-swap-online"),
         (
             kubelet,
-            "worker: /etc/kubernetes/kubelet.conf (by 99-worker-generated-kubelet-1)".to_owned(),
+            "worker: /etc/kubernetes/kubelet.conf (by another KubeletConfig, rendered as 99-worker-generated-kubelet-1)".to_owned(),
             "virt-perf-settings",
         ),
     ] {
@@ -121,6 +121,8 @@ async fn r4_what_others_override_afterwards_is_told_and_ready_does_not_claim_it(
         let over =
             fixture.wait("its end", |status| condition(status, "Overridden").is_some_and(|found| found.0 == "False"));
         let over = over.await;
+        let machines = fixture.get(&pool()).await.unwrap();
+        assert_eq!(machines["status"]["configuration"]["name"], machines["spec"]["configuration"]["name"], "Ready before machines have it back");
         assert_eq!(condition(&over, "Ready").map(|found| found.0), Some("True"));
         assert!(over.items.iter().all(|item| !item.message.contains("Overridden")), "{over:#?}");
         forget_events(&fixture).await;

@@ -282,3 +282,37 @@ fn r24_a_blocked_item_has_one_message() {
         assert!(item.message.contains(why));
     }
 }
+
+/// Observed beside the real controllers: of two roll-outs in one plan every machine reboots twice.
+#[test]
+fn machines_that_reboot_twice_are_said_to() {
+    for (waves, says) in [
+        ([1, 1], "3 machines reboot (pool worker)."),
+        ([1, 2], "3 machines reboot (pool worker), some more than once, 6 times in all."),
+    ] {
+        let mut items = plan(CREATE).items;
+        for (item, wave) in items.iter_mut().zip(waves) {
+            (item.wave, item.effect.pools) = (wave, one_by_one(&[("worker", 3)]));
+        }
+        let says_now = summary::in_figures(&super::Plan::new(basis(), items));
+        assert!(says_now.ends_with(says), "{says_now}");
+    }
+}
+
+/// Observed beside the real controllers: a removal that is on its way was not counted as written.
+#[test]
+fn a_withdrawal_counts_removals_that_were_written() {
+    let mut world = World::new(Action::DryRun);
+    let removing = [Operation::Remove, Operation::Create];
+    world.look(plan(removing));
+    world.now += 100;
+    world.edit(Action::Apply);
+    world.look(plan(removing));
+    world.look(plan(removing));
+    // As it is after the removal was written.
+    let item = &mut world.status.items[0];
+    (item.applied, item.wait_started_at) = (None, item.last_transition_time.clone());
+    world.edit(Action::DryRun);
+    world.look(plan([Operation::NoChange, Operation::Create]));
+    assert!(text(&world).contains("already written: a."), "{}", text(&world));
+}

@@ -83,7 +83,8 @@ async fn machines_have(world: &World, text: &str) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kubelet_config_is_done_when_every_machine_has_what_was_made_of_it_also_after_an_edit() {
     let world = World::with_machines().await;
-    let simulator = Simulator::start(world.admin.clone(), Settings { speed: SPEED, rendered_padding: 0 });
+    let simulator =
+        Simulator::start(world.admin.clone(), Settings { speed: SPEED, rendered_padding: 0, ..Settings::default() });
     let wanted = kubelet(json!({"maxPods": 411}));
     world.create(&wanted, "us").await;
     let told = told_until_done(&world, &wanted, Change::New).await;
@@ -116,7 +117,8 @@ async fn a_refused_kubelet_config_has_failed_with_what_the_controllers_say() {
         matches!(standing_of(&world, &wanted, Change::New).await, Rollout::Waiting { .. }),
         "nobody has looked at it"
     );
-    let simulator = Simulator::start(world.admin.clone(), Settings { speed: SPEED, rendered_padding: 0 });
+    let simulator =
+        Simulator::start(world.admin.clone(), Settings { speed: SPEED, rendered_padding: 0, ..Settings::default() });
     for _ in 0..1000 {
         match standing_of(&world, &wanted, Change::New).await {
             Rollout::Failed(text) => {

@@ -55,7 +55,7 @@ impl World {
     /// With pools of machines, three workers and one master, all settled.
     pub async fn with_machines() -> Self {
         let world = Self::start(&["machineconfigs", "machineconfigpools", "kubeletconfigs"].map(third_party)).await;
-        let settings = Settings { speed: 100.0, rendered_padding: 0 };
+        let settings = Settings { speed: 100.0, rendered_padding: 0, ..Settings::default() };
         let machines = mco_simulator::Cluster { workers: 3, masters: 1 };
         seed(&world.admin, &machines, &settings).await.expect("a settled cluster");
         world.see_pools().await;

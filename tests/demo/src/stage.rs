@@ -68,7 +68,7 @@ impl Stage {
         let role = root().join("config/rbac/role.yaml");
         let role = std::fs::read_to_string(&role).with_context(|| format!("{} can't be read", role.display()))?;
         apply_yaml(&admin, &role, MANAGER).await?;
-        let settings = Settings { speed, rendered_padding: 0 };
+        let settings = Settings { speed, rendered_padding: 0, ..Settings::default() };
         seed(&admin, &Cluster { workers: 3, masters: 1 }, &settings).await?;
         let simulator = Simulator::start(admin, settings);
         let stage = Self { operator: None, _simulator: simulator, plane };

@@ -113,7 +113,7 @@ mod tests {
     fn the_base_renders_and_has_the_size_asked_for() {
         for role in ["worker", "master"] {
             let configs = machine_configs(role, 150_000);
-            let spec = render(role, &configs.iter().collect::<Vec<_>>()).expect("renders").spec;
+            let spec = render(role, &configs.iter().collect::<Vec<_>>(), crate::release::MAIN).expect("renders").spec;
             assert_eq!(spec.kernel_arguments.as_deref().map(<[String]>::len), Some(2));
             assert_eq!(spec.config["storage"]["files"].as_array().map(Vec::len), Some(3), "kubelet.conf only once");
             assert!(serde_json::to_string(&spec).is_ok_and(|text| text.len() > 150_000));

@@ -26,6 +26,7 @@ use crate::daemon;
 use crate::mirror::{Change, Mirror, watch};
 use crate::node;
 use crate::queue::{Pace, Queue};
+use crate::release::Release;
 use crate::render::RenderError;
 use crate::select;
 
@@ -68,6 +69,9 @@ pub(crate) struct Controllers {
     pub(crate) pools: Mirror<MachineConfigPool>,
     pub(crate) nodes: Mirror<Node>,
     pub(crate) kubelets: Mirror<KubeletConfig>,
+    pub(crate) release: Release,
+    /// uid and generation of the KubeletConfigs that were dealt with.
+    pub(crate) seen: Mutex<BTreeMap<String, (String, i64)>>,
     pace: Pace,
     faults: Faults,
     node_queue: Queue,
@@ -79,13 +83,15 @@ pub(crate) struct Controllers {
 
 impl Controllers {
     /// Nothing known yet, nothing due.
-    pub(crate) fn new(client: Client, pace: Pace, faults: Faults) -> Controllers {
+    pub(crate) fn new(client: Client, pace: Pace, faults: Faults, release: Release) -> Controllers {
         Controllers {
             client,
             configs: Mirror::default(),
             pools: Mirror::default(),
             nodes: Mirror::default(),
             kubelets: Mirror::default(),
+            release,
+            seen: Mutex::default(),
             pace,
             faults,
             node_queue: Queue::default(),

@@ -13,11 +13,12 @@ use crate::api::{
     Condition, GENERATED_BY, KubeletConfig, KubeletConfigSpec, KubeletConfigStatus, MachineConfig, MachineConfigPool,
     NAME_SUFFIX, ROLE_LABEL, VERSION,
 };
+use crate::release::Release;
 use crate::select::{self, Labels};
 
 const KUBELET_CONF: &str = "/etc/kubernetes/kubelet.conf";
-/// As many `Accepted` entries a KubeletConfig keeps.
-const MAX_ACCEPTED: usize = 3;
+/// As many entries of one kind a KubeletConfig keeps.
+const MAX_KEPT: usize = 3;
 const MAX_SUFFIX: u32 = 9;
 
 /// The kubelet's configuration of a role before any KubeletConfig.
@@ -166,19 +167,24 @@ pub(crate) fn is_for(config: &KubeletConfig, pool_labels: &Labels) -> bool {
     select::selects(config.spec.machine_config_pool_selector.as_ref(), pool_labels)
 }
 
-/// Whether the controller has dealt with the KubeletConfig as it is now.
-pub(crate) fn is_settled(config: &KubeletConfig) -> bool {
-    let observed = config.status.as_ref().and_then(|status| status.observed_generation);
+/// Whether the controller has dealt with the KubeletConfig as it is now, if the generation that it has seen is `observed`.
+pub(crate) fn is_settled(config: &KubeletConfig, observed: Option<i64>) -> bool {
     config.metadata.deletion_timestamp.is_none()
         && observed.is_some_and(|observed| Some(observed) >= config.metadata.generation)
         && config.status.as_ref().is_some_and(|status| !status.conditions.is_empty())
 }
 
-/// Why nothing is rendered for a pool with these labels: a KubeletConfig that selects it is not a success.
-pub(crate) fn blocker<'a>(configs: impl Iterator<Item = &'a KubeletConfig>, pool_labels: &Labels) -> Option<String> {
+/// Why nothing is rendered for a pool with these labels: a KubeletConfig that selects it is not a success. `observed` tells which generation of
+/// one the controller has seen.
+pub(crate) fn blocker<'a>(
+    configs: impl Iterator<Item = &'a KubeletConfig>,
+    pool_labels: &Labels,
+    observed: impl Fn(&KubeletConfig) -> Option<i64>,
+) -> Option<String> {
     let is_success = |config: &KubeletConfig| {
         let newest = config.status.as_ref().and_then(|status| status.conditions.last());
-        is_settled(config) && newest.is_some_and(|newest| newest.kind == "Success" && newest.status == "True")
+        is_settled(config, observed(config))
+            && newest.is_some_and(|newest| newest.kind == "Success" && newest.status == "True")
     };
     configs
         .filter(|config| is_for(config, pool_labels))
@@ -186,14 +192,15 @@ pub(crate) fn blocker<'a>(configs: impl Iterator<Item = &'a KubeletConfig>, pool
         .map(|config| format!("KubeletConfig {} is not a success for its generation", config.name_any()))
 }
 
-/// The status after a sync: an `Accepted` entry, and the old-style condition last.
-pub(crate) fn outcome(config: &KubeletConfig, error: Option<&str>, now: &str) -> KubeletConfigStatus {
+/// The status after a sync: an `Accepted` entry where the release has those, and the old-style condition last. That an old-style one is there tells
+/// the outcome, whatever its status; older ones of another message stay, three in all.
+pub(crate) fn outcome(config: &KubeletConfig, error: Option<&str>, now: &str, release: Release) -> KubeletConfigStatus {
     let before = config.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
     let message = error.map_or_else(|| "Success".to_owned(), |error| format!("Error: {error}"));
-    let condition = |kind: &str, is_true: bool| {
+    let condition = |kind: &str, status: &str| {
         let known = before.iter().rev().find(|old| old.kind == kind);
-        let status = if is_true { "True" } else { "False" };
-        let unchanged = known.filter(|old| old.status == status && old.message == message);
+        // Up to 4.22 the same message has the time of the last sync.
+        let unchanged = known.filter(|old| release.accepted && old.status == status && old.message == message);
         unchanged.cloned().unwrap_or_else(|| Condition {
             kind: kind.to_owned(),
             status: status.to_owned(),
@@ -202,14 +209,30 @@ pub(crate) fn outcome(config: &KubeletConfig, error: Option<&str>, now: &str) ->
             ..Condition::default()
         })
     };
-    let mut conditions: Vec<Condition> = before.iter().filter(|old| old.kind == "Accepted").cloned().collect();
-    let accepted = condition("Accepted", error.is_none());
-    if conditions.last() != Some(&accepted) {
-        conditions.push(accepted);
+    let old_style = match error {
+        None => condition("Success", "True"),
+        Some(_) => condition("Failure", release.failure),
+    };
+    let kept = if release.accepted { "Accepted" } else { "" };
+    let mut conditions: Vec<Condition> =
+        before.iter().filter(|old| kept.is_empty() || old.kind == kept).cloned().collect();
+    if release.accepted {
+        let accepted = condition("Accepted", if error.is_none() { "True" } else { "False" });
+        if conditions.last() != Some(&accepted) {
+            conditions.push(accepted);
+        }
+        conditions.drain(..conditions.len().saturating_sub(MAX_KEPT));
+        conditions.push(old_style);
+    } else {
+        if conditions.last().is_some_and(|last| last.message == old_style.message) {
+            conditions.pop();
+        }
+        conditions.push(old_style);
+        conditions.drain(..conditions.len().saturating_sub(MAX_KEPT));
     }
-    conditions.drain(..conditions.len().saturating_sub(MAX_ACCEPTED));
-    conditions.push(condition(if error.is_none() { "Success" } else { "Failure" }, true));
-    KubeletConfigStatus { observed_generation: config.metadata.generation, conditions }
+    let observed = config.status.as_ref().and_then(|status| status.observed_generation);
+    let observed_generation = if release.observes { config.metadata.generation } else { observed };
+    KubeletConfigStatus { observed_generation, conditions }
 }
 
 #[cfg(test)]

@@ -1,6 +1,11 @@
 //! Owns the tests of `kubelet.rs`.
 
 use super::*;
+use crate::release::{MAIN, RELEASES, V4_14, V4_14_EARLY, V4_22};
+
+fn observed(config: &KubeletConfig) -> Option<i64> {
+    config.status.as_ref().and_then(|status| status.observed_generation)
+}
 use crate::api::POOL_LABEL_PREFIX;
 
 fn config(name: &str, spec: Value) -> KubeletConfig {
@@ -80,7 +85,7 @@ fn numbers_grow_and_end_at_nine() {
 fn conditions_keep_three_verdicts_and_end_with_the_old_style() {
     let mut config = config("k", json!({}));
     let mut sync = |error: Option<&str>, now: &str| {
-        let status = outcome(&config, error, now);
+        let status = outcome(&config, error, now, MAIN);
         config.status = Some(status.clone());
         status
     };
@@ -99,12 +104,31 @@ fn conditions_keep_three_verdicts_and_end_with_the_old_style() {
 fn only_a_success_for_this_generation_does_not_block() {
     let labels = worker().labels().clone();
     let mut config = config("k", json!({}));
-    assert!(blocker([&config].into_iter(), &labels).is_some(), "not looked at yet");
-    config.status = Some(outcome(&config, None, "1"));
-    assert_eq!(blocker([&config].into_iter(), &labels), None);
+    assert!(blocker([&config].into_iter(), &labels, observed).is_some(), "not looked at yet");
+    config.status = Some(outcome(&config, None, "1", MAIN));
+    assert_eq!(blocker([&config].into_iter(), &labels, observed), None);
     config.metadata.generation = Some(2);
-    assert!(blocker([&config].into_iter(), &labels).is_some(), "edited");
-    config.status = Some(outcome(&config, Some("no"), "2"));
-    assert!(blocker([&config].into_iter(), &labels).is_some(), "refused");
-    assert_eq!(blocker([&config].into_iter(), &Labels::new()), None, "selects another pool");
+    assert!(blocker([&config].into_iter(), &labels, observed).is_some(), "edited");
+    config.status = Some(outcome(&config, Some("no"), "2", MAIN));
+    assert!(blocker([&config].into_iter(), &labels, observed).is_some(), "refused");
+    assert_eq!(blocker([&config].into_iter(), &Labels::new(), observed), None, "selects another pool");
+}
+
+/// Each release says its own of a success and a failure after it.
+#[test]
+fn each_release_has_its_own_conditions() {
+    let said = |release| {
+        let mut config = KubeletConfig::new("k", KubeletConfigSpec::default());
+        config.metadata.generation = Some(1);
+        config.status = Some(outcome(&config, None, "1", release));
+        config.metadata.generation = Some(2);
+        let status = outcome(&config, Some("no"), "2", release);
+        let conditions = status.conditions.iter().map(|found| format!("{}={}", found.kind, found.status));
+        (conditions.collect::<Vec<_>>().join(" "), status.observed_generation)
+    };
+    assert_eq!(said(V4_14_EARLY), ("Success=True Failure=False".to_owned(), None));
+    assert_eq!(said(V4_14), ("Success=True Failure=False".to_owned(), Some(2)));
+    assert_eq!(said(V4_22), ("Success=True Failure=True".to_owned(), Some(2)));
+    assert_eq!(said(MAIN), ("Accepted=True Accepted=False Failure=True".to_owned(), Some(2)));
+    assert_eq!(RELEASES.map(|release| release.name).len(), 6);
 }

@@ -23,6 +23,7 @@ mod mirror;
 mod node;
 mod queue;
 mod reconcilable;
+pub mod release;
 pub mod render;
 mod seed;
 mod select;
@@ -42,12 +43,14 @@ pub struct Settings {
     pub speed: f64,
     /// Bytes of a filler file in the base MachineConfigs: 150000 makes rendered ones as large as real ones.
     pub rendered_padding: usize,
+    /// Which release of the controllers it is.
+    pub release: release::Release,
 }
 
 impl Default for Settings {
     /// As observed, with small objects.
     fn default() -> Self {
-        Settings { speed: 1.0, rendered_padding: 0 }
+        Settings { speed: 1.0, rendered_padding: 0, release: release::MAIN }
     }
 }
 
@@ -69,7 +72,7 @@ impl Simulator {
         let (stop, faults) = (CancellationToken::new(), controllers::Faults::default());
         let (pokes, poked) = mpsc::unbounded_channel();
         let pace = queue::Pace::new(settings.speed);
-        let controllers = controllers::Controllers::new(client, pace, faults.clone());
+        let controllers = controllers::Controllers::new(client, pace, faults.clone(), settings.release);
         let task = tokio::spawn(controllers.run(stop.clone(), poked));
         Simulator { stop: stop.drop_guard(), task, faults, pokes }
     }

@@ -72,6 +72,7 @@ fn foreign_users(spec: &MachineConfigSpec) -> Vec<&Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::release::MAIN;
     use crate::render::render;
     use serde_json::json;
 
@@ -90,10 +91,10 @@ mod tests {
     fn verdict(change: Value) -> Result<(), RenderError> {
         let base = config("00-worker", ignition(json!({"passwd": {"users": [{"name": "core"}]}})));
         let change = config("50-change", change);
-        let before = render("worker", &[&base]).expect("renders");
+        let before = render("worker", &[&base], MAIN).expect("renders");
         let current = MachineConfig::new(&before.name, before.spec);
         let configs = [&base, &change];
-        check(&current, &render("worker", &configs).expect("renders"), &configs)
+        check(&current, &render("worker", &configs, MAIN).expect("renders"), &configs)
     }
 
     #[test]

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::api::{MachineConfig, MachineConfigSpec, ROLE_LABEL};
+use crate::release::Release;
 
 const SALT: &[u8] = b"mco-simulator rendered MachineConfig";
 const IGNITION_VERSION: &str = "3.5.0";
@@ -56,9 +57,9 @@ pub struct Rendered {
 ///
 /// # Errors
 /// When one of them is invalid, or the result is too large.
-pub fn render(pool: &str, configs: &[&MachineConfig]) -> Result<Rendered, RenderError> {
+pub fn render(pool: &str, configs: &[&MachineConfig], release: Release) -> Result<Rendered, RenderError> {
     configs.iter().try_for_each(|config| validate(config))?;
-    let spec = merge(configs);
+    let spec = merge(configs, release);
     let text = canonical(&serde_json::to_value(&spec).unwrap_or_default());
     if text.len() > MAX_SIZE {
         return Err(RenderError::Size(text.len()));
@@ -81,9 +82,9 @@ fn validate(config: &MachineConfig) -> Result<(), RenderError> {
     Err(RenderError::Ignition(config.metadata.name.clone().unwrap_or_default(), version.to_owned()))
 }
 
-/// Role=worker by name, then every other role by name; later files and units replace earlier ones, lists of words are
+/// Role=worker by name, then every other role by name; later files and units are merged into earlier ones of their name, lists of words are
 /// joined with their duplicates.
-fn merge(configs: &[&MachineConfig]) -> MachineConfigSpec {
+fn merge(configs: &[&MachineConfig], release: Release) -> MachineConfigSpec {
     let mut ordered = configs.to_vec();
     ordered.sort_by_key(|config| {
         let role = config.metadata.labels.as_ref().and_then(|labels| labels.get(ROLE_LABEL));
@@ -95,9 +96,15 @@ fn merge(configs: &[&MachineConfig]) -> MachineConfigSpec {
     };
     let mut ignition = json!({});
     for spec in specs() {
-        merge_ignition(&mut ignition, &spec.config);
+        let mut config = spec.config.clone();
+        if release.settles_compression {
+            each_contents(&mut config, |contents| {
+                contents.entry("compression").or_insert_with(|| json!(""));
+            });
+        }
+        merge_ignition(&mut ignition, &config);
     }
-    finish_ignition(&mut ignition);
+    finish_ignition(&mut ignition, release);
     MachineConfigSpec {
         extensions_image: last(|spec| &spec.extensions_image),
         config: ignition,
@@ -106,7 +113,7 @@ fn merge(configs: &[&MachineConfig]) -> MachineConfigSpec {
         kernel_arguments: Some(specs().flat_map(|spec| spec.kernel_arguments.iter().flatten().cloned()).collect()),
         kernel_type: specs()
             .map(|spec| spec.kernel_type.as_str())
-            .find(|kernel| !matches!(*kernel, "" | "default"))
+            .rfind(|kernel| !matches!(*kernel, "" | "default"))
             .unwrap_or("default")
             .to_owned(),
         os_image_url: last(|spec| &spec.os_image_url),
@@ -137,8 +144,7 @@ fn merge_list(old: &mut Vec<Value>, new: &[Value]) {
     for entry in new {
         let known = identity(entry).and_then(|id| old.iter().position(|other| identity(other) == Some(id)));
         match known {
-            // A file is replaced as a whole, a unit keeps the drop-ins the later one does not mention.
-            Some(at) if entry.get("path").is_some() => old[at] = entry.clone(),
+            // Member by member: a file keeps the mode that the later one does not have, a unit the drop-ins.
             Some(at) => merge_ignition(&mut old[at], entry),
             None if identity(entry).is_none() && old.contains(entry) => {}
             None => old.push(entry.clone()),
@@ -150,15 +156,28 @@ fn identity(entry: &Value) -> Option<&str> {
     ["path", "name", "device"].iter().find_map(|key| entry.get(*key)?.as_str())
 }
 
-fn finish_ignition(config: &mut Value) {
-    config["ignition"]["version"] = json!(IGNITION_VERSION);
+/// Does something with the contents of each file.
+fn each_contents(config: &mut Value, each: impl Fn(&mut Map<String, Value>)) {
     for file in config.pointer_mut("/storage/files").and_then(Value::as_array_mut).into_iter().flatten() {
-        file["overwrite"] = json!(true);
-        // `ignitionMergeUnsetFilesDefaultCompression`, release-4.20 and later.
-        if let Some(contents) = file.get_mut("contents").and_then(Value::as_object_mut)
-            && contents.get("compression").is_some_and(|compression| compression == "")
-        {
-            contents.remove("compression");
+        if let Some(file) = file.as_object_mut() {
+            let contents = file.entry("contents").or_insert_with(|| json!({}));
+            contents.as_object_mut().map(&each).unwrap_or_default();
+        }
+    }
+}
+
+fn finish_ignition(config: &mut Value, release: Release) {
+    config["ignition"]["version"] = json!(IGNITION_VERSION);
+    if release.settles_compression {
+        each_contents(config, |contents| {
+            if contents.get("compression").is_some_and(|compression| compression == "") {
+                contents.remove("compression");
+            }
+        });
+    }
+    for file in config.pointer_mut("/storage/files").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(file) = file.as_object_mut() {
+            file.entry("overwrite").or_insert_with(|| json!(true));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Owns the tests of `render.rs`.
 
 use super::*;
+use crate::release::{MAIN, V4_17, V4_20};
 
 fn config(name: &str, role: &str, spec: Value) -> MachineConfig {
     let spec = serde_json::from_value(spec).expect("specs of the tests parse");
@@ -19,7 +20,7 @@ fn file(name: &str, path: &str, text: &str) -> MachineConfig {
 }
 
 fn rendered(configs: &[MachineConfig]) -> Rendered {
-    render("worker", &configs.iter().collect::<Vec<_>>()).expect("renders")
+    render("worker", &configs.iter().collect::<Vec<_>>(), MAIN).expect("renders")
 }
 
 fn kernel_arguments(configs: &[MachineConfig]) -> Vec<String> {
@@ -46,7 +47,7 @@ fn other_roles_come_after_all_of_worker() {
 fn equal_content_has_an_equal_hash_in_every_pool() {
     let base = file("00", "/a", "1");
     let name = |configs: &[&MachineConfig], pool| {
-        render(pool, configs).expect("renders").name.rsplit('-').next().map(str::to_owned)
+        render(pool, configs, MAIN).expect("renders").name.rsplit('-').next().map(str::to_owned)
     };
     let hash = name(&[&base], "worker");
     assert_eq!(hash.as_ref().map(String::len), Some(32));
@@ -95,7 +96,7 @@ fn single_values_win_by_their_rule() {
 
 #[test]
 fn invalid_ones_are_named() {
-    let refused = |config: MachineConfig| render("worker", &[&config]).expect_err("is refused");
+    let refused = |config: MachineConfig| render("worker", &[&config], MAIN).expect_err("is refused");
     assert_eq!(
         refused(config("50", "worker", json!({"kernelType": "banana"}))),
         RenderError::KernelType("banana".into())
@@ -106,4 +107,30 @@ fn invalid_ones_are_named() {
     );
     let huge = refused(file("50", "/a", &"x".repeat(MAX_SIZE)));
     assert!(matches!(huge, RenderError::Size(size) if size > MAX_SIZE));
+}
+
+/// What of an earlier file survives in a later one of its path, by release (OCPBUGS-55327).
+#[test]
+fn files_are_merged_member_by_member() {
+    let with = |name: &str, file: Value| {
+        config(name, "worker", json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}}}))
+    };
+    let earlier =
+        with("10-a", json!({"path": "/a", "mode": 384, "contents": {"source": "data:,1", "compression": "gzip"}}));
+    let merged = |later: Value, release| {
+        let later = with("20-b", later);
+        let rendered = render("worker", &[&earlier, &later], release).expect("renders");
+        rendered.spec.config["storage"]["files"][0].clone()
+    };
+    let (plain, empty) = (
+        json!({"path": "/a", "contents": {"source": "data:,2"}}),
+        json!({"path": "/a", "contents": {"source": "data:,2", "compression": ""}}),
+    );
+    let survived = json!({"source": "data:,2", "compression": "gzip"});
+    assert_eq!(merged(plain.clone(), V4_17)["contents"], survived);
+    assert_eq!(merged(empty.clone(), V4_17)["contents"], json!({"source": "data:,2", "compression": ""}));
+    for later in [plain, empty] {
+        let file = merged(later, V4_20);
+        assert_eq!((&file["contents"], &file["mode"]), (&json!({"source": "data:,2"}), &json!(384)));
+    }
 }

@@ -14,6 +14,7 @@ use serde_json::json;
 use thiserror::Error;
 
 use crate::api::{CONTROLLER, MachineConfig, MachineConfigPool};
+use crate::release::Release;
 use crate::render::{RenderError, render};
 use crate::status::{self, RENDER_DEGRADED};
 use crate::sync_render::{configuration, rendered_config};
@@ -57,7 +58,7 @@ pub async fn seed(client: &Client, cluster: &Cluster, settings: &Settings) -> Re
             create(client, config).await?;
         }
         let pool = create(client, &base::built_in_pool(role)).await?;
-        let rendered = render(role, &configs.iter().collect::<Vec<_>>())?;
+        let rendered = render(role, &configs.iter().collect::<Vec<_>>(), settings.release)?;
         let wanted = configuration(&rendered, configs.iter().map(ResourceExt::name_any));
         let target = wanted.name.clone();
         create(client, &rendered_config(&pool, rendered)).await?;
@@ -81,7 +82,7 @@ async fn settle(client: &Client, mut pool: MachineConfigPool, machines: usize) -
     let mut before = pool.status.take().unwrap_or_default();
     status::set(&mut before, RENDER_DEGRADED, false, "", "", &now);
     pool.status = Some(before);
-    let settled = status::calculate(&pool, &vec![&node; machines], &now);
+    let settled = status::calculate(&pool, &vec![&node; machines], &now, Release::default());
     write(client, &pool, Write::Status, json!({ "status": settled })).await.map(drop)
 }
 

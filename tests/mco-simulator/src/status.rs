@@ -8,6 +8,7 @@ use kube::ResourceExt;
 
 use crate::api::{Condition, MachineConfigPool, PoolStatus, REASON};
 use crate::node;
+use crate::release::Release;
 
 /// All machines have the pool's configuration.
 pub(crate) const UPDATED: &str = "Updated";
@@ -21,7 +22,7 @@ pub(crate) const NODE_DEGRADED: &str = "NodeDegraded";
 pub(crate) const RENDER_DEGRADED: &str = "RenderDegraded";
 
 /// The status the node controller gives a pool with these machines.
-pub(crate) fn calculate(pool: &MachineConfigPool, nodes: &[&Node], now: &str) -> PoolStatus {
+pub(crate) fn calculate(pool: &MachineConfigPool, nodes: &[&Node], now: &str, release: Release) -> PoolStatus {
     let count = |test: &dyn Fn(&Node) -> bool| {
         i32::try_from(nodes.iter().filter(|node| test(node)).count()).unwrap_or(i32::MAX)
     };
@@ -51,7 +52,7 @@ pub(crate) fn calculate(pool: &MachineConfigPool, nodes: &[&Node], now: &str) ->
             set(UPDATING, true, "", &format!("All nodes are updating to {target}"));
         }
     }
-    let failed = failures(nodes);
+    let failed = failures(nodes, release);
     if failed.is_empty() {
         set(NODE_DEGRADED, false, "", "");
     } else {
@@ -66,11 +67,11 @@ pub(crate) fn calculate(pool: &MachineConfigPool, nodes: &[&Node], now: &str) ->
     status
 }
 
-/// Each failing machine with its reason, twice: once from its MachineConfigNode, once from its annotation.
-fn failures(nodes: &[&Node]) -> String {
+/// Each failing machine with its reason, twice where there are MachineConfigNodes: once from that, once from its annotation.
+fn failures(nodes: &[&Node], release: Release) -> String {
     let failing = || nodes.iter().filter(|node| node::is_degraded(node));
     let report = |node: &&Node| format!("Node {} is reporting: {:?}", node.name_any(), node::annotation(node, REASON));
-    failing().chain(failing()).map(report).collect::<Vec<_>>().join(", ")
+    failing().chain(failing().filter(|_| release.repeats_failures)).map(report).collect::<Vec<_>>().join(", ")
 }
 
 /// Sets one condition. An equal one stays as it is; a changed one moves to the end, and keeps its time while its status
@@ -119,7 +120,7 @@ mod tests {
 
     /// updated/ready/unavailable, Updated, Updating, Degraded, status.configuration.
     fn summary(pool: &MachineConfigPool, nodes: &[Node]) -> String {
-        let status = calculate(pool, &nodes.iter().collect::<Vec<_>>(), "t");
+        let status = calculate(pool, &nodes.iter().collect::<Vec<_>>(), "t", Release::default());
         let is = |kind| status.condition(kind).map_or("-", |condition| condition.status.as_str());
         format!(
             "{}/{}/{} {} {} {} {}",
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn a_failing_machine_degrades_the_pool_and_is_named_twice() {
         let nodes = [machine("a", "old", "new", STATE_DEGRADED)];
-        let status = calculate(&pool("new", "old", false), &nodes.iter().collect::<Vec<_>>(), "t");
+        let status = calculate(&pool("new", "old", false), &nodes.iter().collect::<Vec<_>>(), "t", Release::default());
         let message = r#"Node a is reporting: "disk \"full\"", Node a is reporting: "disk \"full\"""#;
         for kind in [NODE_DEGRADED, DEGRADED] {
             assert_eq!(status.condition(kind).map(|condition| condition.message.as_str()), Some(message), "{kind}");
@@ -184,7 +185,7 @@ mod tests {
             set(status, RENDER_DEGRADED, true, "", "because", "t");
         }
         let nodes = [machine("a", "old", "old", STATE_DONE)];
-        let status = calculate(&pool, &nodes.iter().collect::<Vec<_>>(), "t");
+        let status = calculate(&pool, &nodes.iter().collect::<Vec<_>>(), "t", Release::default());
         assert!(status.is(UPDATED, "True") && status.is(DEGRADED, "True") && status.is(RENDER_DEGRADED, "True"));
         assert_eq!(status.condition(DEGRADED).map(|condition| condition.message.as_str()), Some(""));
     }

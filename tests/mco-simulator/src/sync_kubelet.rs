@@ -3,6 +3,8 @@
 //! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed),
 //! pkg/controller/kubelet-config/kubelet_config_controller.go: `syncKubeletConfig`, `cascadeDelete`, `syncStatusOnly`.
 
+use std::sync::PoisonError;
+
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
@@ -25,7 +27,7 @@ impl Controllers {
         if config.metadata.deletion_timestamp.is_some() {
             return self.delete_generated(&config).await;
         }
-        if kubelet::is_settled(&config) {
+        if kubelet::is_settled(&config, self.observed(&config)) {
             return Ok(());
         }
         let pools: Vec<&MachineConfigPool> =
@@ -101,9 +103,20 @@ impl Controllers {
     }
 
     async fn report(&self, config: &KubeletConfig, error: Option<&str>) -> Result<(), SyncError> {
-        let status = kubelet::outcome(config, error, &clock::timestamp());
+        let seen = (config.uid().unwrap_or_default(), config.metadata.generation.unwrap_or_default());
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(config.name_any(), seen);
+        let status = kubelet::outcome(config, error, &clock::timestamp(), self.release);
         let body = json!({ "status": status });
         Ok(self.patch::<KubeletConfig>(&config.name_any(), Part::Status, CONTROLLER, body).await?)
+    }
+
+    /// The generation of the KubeletConfig that was dealt with last: as it says, or as only this process knows.
+    pub(crate) fn observed(&self, config: &KubeletConfig) -> Option<i64> {
+        if self.release.observes {
+            return config.status.as_ref().and_then(|status| status.observed_generation);
+        }
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(&config.name_any()).filter(|(uid, _)| Some(uid) == config.metadata.uid.as_ref()).map(|(_, seen)| *seen)
     }
 
     async fn patch_kubelet(&self, name: &str, body: Value) -> Result<(), SyncError> {

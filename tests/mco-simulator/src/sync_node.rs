@@ -37,7 +37,7 @@ impl Controllers {
             }
         }
         // From the copies as they were before the writes above: `unavailable` is a sync late.
-        let after = status::calculate(&pool, &nodes, &clock::timestamp());
+        let after = status::calculate(&pool, &nodes, &clock::timestamp(), self.release);
         if pool.status.as_ref() == Some(&after) {
             return Ok(());
         }

@@ -28,7 +28,7 @@ impl Controllers {
             return Ok(());
         }
         // Neither a condition nor an event: only the controller's log knows.
-        if let Some(blocker) = kubelet::blocker(self.kubelets.all(), pool.labels()) {
+        if let Some(blocker) = kubelet::blocker(self.kubelets.all(), pool.labels(), |config| self.observed(config)) {
             return Err(SyncError::Blocked(blocker));
         }
         match self.render_pool(&pool).await {
@@ -54,7 +54,7 @@ impl Controllers {
             let selector = serde_json::to_string(&selector).unwrap_or_default();
             return Err(RenderError::NoMachineConfigs(selector).into());
         }
-        let rendered = render(&pool.name_any(), &configs)?;
+        let rendered = render(&pool.name_any(), &configs, self.release)?;
         if let Some(current) = self.configs.get(&pool.spec.configuration.name) {
             reconcilable::check(current, &rendered, &configs)?;
         }

@@ -65,7 +65,7 @@ impl World {
         let lease = controlplane::lease().await;
         let client = lease.admin();
         controlplane::install_crds(&client, crds).await.context("CRDs")?;
-        let settings = Settings { speed: SPEED, rendered_padding: padding };
+        let settings = Settings { speed: SPEED, rendered_padding: padding, ..Settings::default() };
         mco_simulator::seed(&client, &cluster, &settings).await?;
         let (sender, record) = watch::channel(Record::default());
         let pools = follow::<MachineConfigPool>(&client, sender.clone(), |record, pool| {

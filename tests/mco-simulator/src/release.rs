@@ -1,0 +1,60 @@
+//! Owns what differs between releases of the machine-config controllers: a row for each, a column for each rule. Pure.
+//!
+//! Source: the branches release-4.14, 4.17, 4.20, 4.22 and 5.0 of openshift/machine-config-operator, as they were in July 2026.
+//!
+//! | column | source |
+//! | --- | --- |
+//! | `accepted` | pkg/controller/kubelet-config/helpers.go `wrapErrorWithCondition`: Accepted from release-4.23 on (#5854), before that Success or Failure alone |
+//! | `failure` | the same: the status of Failure is False up to release-4.21 and True from 4.22 on |
+//! | `observes` | kubelet_config_controller.go `syncStatusOnly`: z-streams before #4900 and #4950 (March 2025) leave observedGeneration behind |
+//! | `settles_compression` | pkg/controller/common/helpers.go `ignitionMergeSetFilesDefaultCompression`, `…Unset…`: release-4.20 and later (OCPBUGS-55327) |
+//! | `repeats_failures` | pkg/controller/node/status.go `calculateStatus`: the reason once of the MachineConfigNode, where the gate MachineConfigNodes is on by default (release-4.20 and later), and once of the machine |
+//!
+//! Alike in all of them, and so no column: delays and queues, the order of merging, what is merged by name, `compression: ""` in what is generated,
+//! maxUnavailable and the order of machines, and that a KubeletConfig which is no success keeps its pools from being rendered.
+
+/// A release of the controllers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Release {
+    /// As in `4.20`.
+    pub name: &'static str,
+    /// KubeletConfigs have the condition Accepted, and after it Success or Failure for whoever reads those.
+    pub(crate) accepted: bool,
+    /// The status of the condition Failure.
+    pub(crate) failure: &'static str,
+    /// `observedGeneration` of KubeletConfigs is written.
+    pub(crate) observes: bool,
+    /// Of files, an empty compression replaces an earlier one, and is taken out at the end. Else the earlier one stays where a later file has none.
+    pub(crate) settles_compression: bool,
+    /// Reasons of failing machines are told twice.
+    pub(crate) repeats_failures: bool,
+}
+
+/// 4.14 as it was before March 2025.
+pub const V4_14_EARLY: Release = Release { name: "4.14 before 2025-03", observes: false, ..V4_14 };
+/// 4.14.
+pub const V4_14: Release = Release {
+    name: "4.14",
+    accepted: false,
+    failure: "False",
+    observes: true,
+    settles_compression: false,
+    repeats_failures: false,
+};
+/// 4.17, alike.
+pub const V4_17: Release = Release { name: "4.17", ..V4_14 };
+/// 4.20.
+pub const V4_20: Release = Release { name: "4.20", settles_compression: true, repeats_failures: true, ..V4_17 };
+/// 4.22.
+pub const V4_22: Release = Release { name: "4.22", failure: "True", ..V4_20 };
+/// 4.23, 5.0 and main.
+pub const MAIN: Release = Release { name: "main", accepted: true, ..V4_22 };
+
+/// All of them, oldest first.
+pub const RELEASES: [Release; 6] = [V4_14_EARLY, V4_14, V4_17, V4_20, V4_22, MAIN];
+
+impl Default for Release {
+    fn default() -> Self {
+        MAIN
+    }
+}
