@@ -28,7 +28,7 @@ use crate::plan::health::Rollout;
 use crate::plan::item::PlanItem;
 use crate::plan::observed::{Wanted, World};
 use crate::plan::overrides::Choices;
-use crate::plan::{Basis, Plan, check, compose, document, prune};
+use crate::plan::{Basis, Plan, check, compose, document, overridden, prune};
 use crate::registry::{self, Profiles};
 use crate::rollout::Change;
 
@@ -284,7 +284,8 @@ impl Look<'_> {
         memory.items = previewed;
         let followed = memory.items.iter().filter_map(|(name, known)| {
             let remembered = self.status.items.iter().find(|item| item.name == *name);
-            let rolling = remembered.is_some_and(|item| item.state == ItemState::InProgress);
+            let rolling =
+                remembered.is_some_and(|item| item.state == ItemState::InProgress || overridden::is_told(item));
             known.followed.as_ref().map(|object| (object, rolling))
         });
         self.ctx.watches.follow_rollouts(self.config, followed);

@@ -28,7 +28,7 @@ mod model;
 pub mod moved;
 pub mod observed;
 pub mod offline;
-mod overridden;
+pub(crate) mod overridden;
 pub mod overrides;
 mod ownership;
 pub mod pointer;

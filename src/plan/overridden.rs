@@ -43,6 +43,11 @@ pub(super) fn of_item(fresh: &PlanItem, expected: &[String]) -> Option<String> {
     (!told.is_empty()).then(|| listed(&told))
 }
 
+/// Whether the status says of the item that machines do not have all of it: then its pools are followed until they do.
+pub(crate) fn is_told(item: &Item) -> bool {
+    item.message.starts_with(MARK)
+}
+
 /// What is said of an item that was overridden, is no more, and is not back on all machines; `message` is what was said of it.
 pub(super) fn comes_back(fresh: &PlanItem, message: &str) -> Option<String> {
     match &fresh.rollout {
