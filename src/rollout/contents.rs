@@ -102,6 +102,26 @@ fn compression(file: &Value) -> Option<&str> {
     file.pointer("/contents/compression").and_then(Value::as_str)
 }
 
+/// Members that change what a file or unit is, and that a later one without them does not take away: files and units are merged member by member
+/// (`Merge` of Ignition's config/v3_x; observed with release-4.17 of the controllers). A checksum of other contents keeps new machines from
+/// starting, a mask the unit.
+const LASTING: [(&str, &str, &str); 6] = [
+    (FILES, "/contents/verification/hash", "contents.verification"),
+    (FILES, "/contents/httpHeaders", "contents.httpHeaders"),
+    (FILES, "/append", "append"),
+    (FILES, "/user", "user"),
+    (FILES, "/group", "group"),
+    (UNITS, "/mask", "mask"),
+];
+
+/// Those of `present` that last in `entry`.
+fn lasting(list: &str, present: &Value, entry: &Value) -> Vec<&'static str> {
+    let says = |value: Option<&Value>| value.is_some_and(|value| says_something(value) && *value != Value::Bool(false));
+    let of_list = LASTING.iter().filter(|(of, ..)| *of == list);
+    let lasts = of_list.filter(|(_, place, _)| says(present.pointer(place)) && entry.pointer(place).is_none());
+    lasts.map(|(.., name)| *name).collect()
+}
+
 /// The entries of a list by what identifies them; of several with one identity the first.
 fn by_identity<'a>(object: &'a Value, path: &str, key: &str) -> BTreeMap<&'a str, &'a Value> {
     let mut found = BTreeMap::new();
@@ -186,6 +206,9 @@ pub(super) struct Differences {
     /// Of the entries, files that the pool has otherwise, from other objects. A unit is merged member by member, a file is
     /// replaced as a whole.
     pub(super) replaced: Vec<String>,
+    /// Members that the pool has of such files and units from other objects, and that rendering leaves in them beside what the object says, by file or
+    /// unit: see [`LASTING`].
+    pub(super) lasting: BTreeMap<String, Vec<&'static str>>,
     /// Of units that the pool has from other objects, the [`claims`] that it does not meet, by unit.
     pub(super) disputed: BTreeMap<String, Vec<String>>,
 }
@@ -220,6 +243,12 @@ impl Differences {
                     continue;
                 }
                 let by_others = |present: &Value| ours.is_none_or(|ours| !covers(present, ours));
+                if let Some(present) = present.copied().filter(|present| by_others(present)) {
+                    let lasting = lasting(path, present, entry);
+                    if !lasting.is_empty() {
+                        found.lasting.insert(name.to_owned(), lasting);
+                    }
+                }
                 if path == FILES && present.copied().is_some_and(by_others) {
                     found.replaced.push(name.to_owned());
                 }

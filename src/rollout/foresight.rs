@@ -108,6 +108,9 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, studies: &Studies, planned
     if !unread.is_empty() {
         return Outlook::Unread(unread.into_iter().collect());
     }
+    if let Some(remedy) = views.iter().filter(|_| !planned.takes_back).find_map(View::lasting) {
+        return Outlook::Known(Err(remedy));
+    }
     let mut effect = Effect::default();
     for view in &views {
         view.add_to(&mut effect);
@@ -227,8 +230,10 @@ impl View<'_> {
         let Some(differences) = self.differences else {
             return vec![pool.wanted.clone()];
         };
-        let is_ours_alone =
-            differences.replaced.is_empty() && differences.disputed.is_empty() && differences.removed.is_empty();
+        let is_ours_alone = differences.lasting.is_empty()
+            && differences.replaced.is_empty()
+            && differences.disputed.is_empty()
+            && differences.removed.is_empty();
         if is_ours_alone && Rivals::among(differences).is_empty() {
             return Vec::new();
         }
@@ -268,6 +273,20 @@ impl View<'_> {
         let by =
             |claim: &str| self.sources().find(|(_, other)| other.overrides(claim, &place)).map(|(source, _)| source);
         disputed.values().flatten().filter_map(|claim| Some((claim.as_str(), by(claim)?))).collect()
+    }
+
+    /// Why the machines would not get a file or unit as it is planned: rendering leaves something of another source in it.
+    fn lasting(&self) -> Option<String> {
+        let (name, members) = self.differences?.lasting.first_key_value()?;
+        let by: Vec<_> = self.sources().filter(|(_, other)| other.parts.names().any(|of| of == name)).collect();
+        let by: Vec<_> = by.into_iter().map(|(source, _)| source.to_owned()).collect();
+        Some(format!(
+            "on pool {} {name} is in MachineConfig {} too, with {}, and rendering leaves that in what this one wants: take {name} out of it, or set this \
+             item aside",
+            self.pool.name,
+            listed(&by),
+            members.join(" and ")
+        ))
     }
 
     /// Whether all that goes stays on the machines, since other sources bring the same.

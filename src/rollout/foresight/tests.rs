@@ -443,3 +443,47 @@ fn r19_pools_that_take_in_nothing_for_workers_are_named() {
     let refused = none.effect(None, Some(&ours)).0.unwrap_err();
     assert!(refused.contains("no MachineConfigPool") && refused.contains("hosted"), "{refused}");
 }
+
+/// Observed with the controllers of 4.17: what an earlier source has of a file or unit, and a later one has not, lasts.
+#[test]
+fn what_lasts_of_another_source_is_no_plan() {
+    let file = |name: &str, more: Value| {
+        let mut file = json!({"path": "/etc/a", "contents": {"source": "data:,1"}});
+        file.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        machine_config(
+            name,
+            "worker",
+            json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}}}),
+        )
+    };
+    let ours = file("90-ours", json!({"contents": {"source": "data:,2"}}));
+    for (more, member) in [
+        (json!({"contents": {"source": "data:,1", "verification": {"hash": "sha512-x"}}}), "contents.verification"),
+        (json!({"user": {"name": "core"}}), "user"),
+    ] {
+        let theirs = file("10-theirs", more);
+        let world = World::new(theirs["spec"].clone(), &[theirs]);
+        let refused = world.effect(None, Some(&ours)).0.unwrap_err();
+        assert!(
+            refused.contains("/etc/a is in MachineConfig 10-theirs too, with") && refused.contains(member),
+            "{refused}"
+        );
+    }
+    let plain = file("10-theirs", json!({}));
+    assert!(World::new(plain["spec"].clone(), &[plain]).effect(None, Some(&ours)).0.is_ok());
+    let unit = |name: &str, more: Value| {
+        let mut unit = json!({"name": "a.service"});
+        unit.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        machine_config(
+            name,
+            "worker",
+            json!({"config": {"ignition": {"version": "3.2.0"}, "systemd": {"units": [unit]}}}),
+        )
+    };
+    let ours = unit("90-ours", json!({"enabled": true, "contents": "x"}));
+    for (masked, refuses) in [(true, true), (false, false)] {
+        let theirs = unit("10-theirs", json!({"mask": masked}));
+        let outcome = World::new(theirs["spec"].clone(), &[theirs]).effect(None, Some(&ours)).0;
+        assert_eq!(outcome.is_err(), refuses, "{outcome:?}");
+    }
+}
