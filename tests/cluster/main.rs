@@ -19,6 +19,7 @@ mod execution;
 mod failures;
 mod fixture;
 mod hostile;
+mod hyper_converged;
 mod install;
 mod kinds;
 mod midway;
