@@ -51,6 +51,7 @@ mod story;
 mod sweep;
 mod taken_back;
 mod tools;
+mod topologies;
 mod traces;
 mod waiting;
 mod watches;

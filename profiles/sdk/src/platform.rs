@@ -110,6 +110,36 @@ pub fn namespace(inputs: &Inputs) -> Result<String, DraftError> {
     Ok(inputs.found(&hyper_converged())?.namespace.unwrap_or_default())
 }
 
+const MACHINE_CONFIG: Kind = Kind {
+    group: "machineconfiguration.openshift.io",
+    versions: &["v1"],
+    kind: "MachineConfig",
+    plural: "machineconfigs",
+};
+
+/// How the kubelets of workers are started.
+pub const KUBELET_OF_WORKERS: &str = "01-worker-kubelet";
+
+/// The MachineConfig that says so. A profile that asks [`reads_settings`] declares and reads it.
+#[must_use]
+pub fn kubelet_of_workers() -> Read {
+    Read { kind: MACHINE_CONFIG, namespace: None, name: KUBELET_OF_WORKERS.to_owned(), elsewhere: false }
+}
+
+/// Whether the kubelets of workers read settings from `/etc/openshift/kubelet.conf.d`, as they do from OpenShift 4.21 on
+/// (openshift/machine-config-operator, templates/worker/01-worker-kubelet); `None` if that can't be told.
+///
+/// # Errors
+///
+/// As [`Inputs::value`].
+pub fn reads_settings(inputs: &Inputs) -> Result<Option<bool>, DraftError> {
+    let found = inputs.derive(&kubelet_of_workers(), "/spec/config/systemd/units", |units| {
+        let unit = units.and_then(Value::as_array)?.iter().find(|unit| unit["name"] == "kubelet.service")?;
+        Some(json!(unit["contents"].as_str()?.contains("--config-dir=/etc/openshift/kubelet.conf.d")))
+    })?;
+    Ok(found.as_ref().and_then(Value::as_bool))
+}
+
 /// A note where an annotation of HyperConverged patches KubeVirt itself in one of these `fields`, by their names there: what the plan writes does
 /// not reach KubeVirt then (kubevirt/hyperconverged-cluster-operator, `JSONPatchKVAnnotationName`).
 ///

@@ -7,8 +7,8 @@
 mod options;
 
 use profile_sdk::platform::{
-    HYPER_CONVERGED, HYPER_CONVERGED_NAME, QUESTIONS, Role, hyper_converged, namespace, needs_hyper_converged, patched,
-    roles,
+    HYPER_CONVERGED, HYPER_CONVERGED_NAME, KUBELET_OF_WORKERS, QUESTIONS, Role, hyper_converged, kubelet_of_workers,
+    namespace, needs_hyper_converged, patched, reads_settings, roles,
 };
 use profile_sdk::{
     AUTOPILOT, About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, NodeQuestion, ObjectRef,
@@ -40,6 +40,7 @@ const MACHINE_CONFIG: Kind = Kind {
 };
 static KINDS: &[Declared] = &[
     Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some(SWAP_CONFIG), namespace: None },
+    Declared { kind: MACHINE_CONFIG, access: Access::Read, name: Some(KUBELET_OF_WORKERS), namespace: None },
     Declared { kind: HYPER_CONVERGED, access: Access::Update, name: Some(HYPER_CONVERGED_NAME), namespace: None },
 ];
 
@@ -49,6 +50,11 @@ const SWAP_CONFIG: &str = "90-worker-kubelet-swap";
 /// Where there are no workers that are no control plane.
 const ONLY_MASTERS: &str = "all machines that carry virtual machines are of the control plane, where etcd would share a disk with swap: set \
                             options.virtHigherDensity.enableSwap to false and memoryToRequestRatio to 120 or less";
+
+/// Where machines would reboot for nothing.
+const READS_NO_SETTINGS: &str = "the kubelets of this release read no settings from /etc/openshift/kubelet.conf.d (MachineConfig 01-worker-kubelet starts \
+                                 them without), so no virtual machine would get swap: update to OpenShift 4.21 or later, or set \
+                                 options.virtHigherDensity.enableSwap to false and memoryToRequestRatio to 120 or less";
 
 /// The item that gives the workers swap.
 const SWAP: &str = "enable-kubelet-swap";
@@ -97,7 +103,10 @@ impl Planner for HigherDensity {
     }
 
     fn reads(&self) -> Vec<Read> {
-        vec![hyper_converged()]
+        match self.enable_swap {
+            true => vec![hyper_converged(), kubelet_of_workers()],
+            false => vec![hyper_converged()],
+        }
     }
 
     fn exclusions(&self) -> Option<Read> {
@@ -130,10 +139,16 @@ impl HigherDensity {
         });
         let object = render("machine-config.yaml", include_str!("../templates/machine-config.yaml.hbs"), &data)?;
         let reason = "lets virtual machines on the workers use the partition labelled CNV_SWAP as swap";
-        let note = "each worker needs a partition labelled CNV_SWAP that is formatted as swap (mkswap), and a release whose kubelet \
-                    reads /etc/openshift/kubelet.conf.d; a machine without goes on without swap, and the log of its \
-                    swap-provision.service says so";
-        let mut notes = vec![note.to_owned()];
+        let reads = reads_settings(inputs)?;
+        let release = match reads {
+            None => ", and a release whose kubelet reads /etc/openshift/kubelet.conf.d",
+            Some(_) => "",
+        };
+        let note = format!(
+            "each worker needs a partition labelled CNV_SWAP that is formatted as swap (mkswap){release}; a machine without goes on without swap, and \
+             the log of its swap-provision.service says so"
+        );
+        let mut notes = vec![note];
         if roles.contains(&Role::Master) {
             notes.push(
                 "machines of the control plane carry virtual machines too, and get no swap: etcd would share a disk with it".to_owned(),
@@ -145,9 +160,10 @@ impl HigherDensity {
             namespace: None,
             name: SWAP_CONFIG.to_owned(),
         };
-        let body = match roles.contains(&Role::Worker) {
-            true => Body::Ensure(object),
-            false => Body::Blocked { target, remedy: ONLY_MASTERS.to_owned() },
+        let body = match (roles.contains(&Role::Worker), reads) {
+            (false, _) => Body::Blocked { target, remedy: ONLY_MASTERS.to_owned() },
+            (true, Some(false)) => Body::Blocked { target, remedy: READS_NO_SETTINGS.to_owned() },
+            (true, Some(true) | None) => Body::Ensure(object),
         };
         Ok(Draft { notes, ..Draft::new(SWAP, body, reason) })
     }
@@ -187,7 +203,7 @@ impl HigherDensity {
             );
         }
         if self.ratio() > RATIO_WITHOUT_SWAP {
-            notes.push("whether the workers really have swap can't be seen through the API: look before memory is overcommitted".to_owned());
+            notes.push("whether the workers really have a partition for swap can't be seen through the API: look before memory is overcommitted".to_owned());
         }
         notes.extend(patched(inputs, &["memoryOvercommit", "ksmConfiguration"])?);
         let needs = if self.enable_swap { vec![SWAP.to_owned()] } else { Vec::new() };

@@ -8,7 +8,7 @@ fn planner(options: &Value) -> Box<dyn Planner> {
 
 fn drafts(options: &Value, version: &str) -> Vec<Draft> {
     let hco = json!({"apiVersion": format!("hco.kubevirt.io/{version}"), "spec": {}});
-    let inputs = Inputs::new([(hyper_converged(), Some(hco))]);
+    let inputs = Inputs::new([(hyper_converged(), Some(hco)), (kubelet_of_workers(), None)]);
     planner(options).draft(&inputs).expect("drafts")
 }
 
@@ -153,7 +153,8 @@ fn r19_what_gets_no_swap_is_said() {
     use profile_sdk::platform::{CONTROL_PLANE_WORKS, DEDICATED_WORKERS};
     let swap = |of_nodes: &[&'static str]| {
         let surroundings = Surroundings { of_nodes: of_nodes.iter().copied().collect(), ..Surroundings::default() };
-        let inputs = Inputs::new([(hyper_converged(), None)]).in_surroundings(surroundings);
+        let inputs =
+            Inputs::new([(hyper_converged(), None), (kubelet_of_workers(), None)]).in_surroundings(surroundings);
         PROFILE.configure(None).unwrap().draft(&inputs).unwrap().remove(0)
     };
     let says = |draft: &Draft| draft.notes.iter().any(|note| note.contains("get no swap: etcd"));
@@ -173,10 +174,29 @@ fn r19_what_gets_no_swap_is_said() {
 #[test]
 fn r18_the_object_that_was_found_is_written() {
     let found = json!({"apiVersion": "hco.kubevirt.io/v1", "metadata": {"namespace": "kubevirt-hyperconverged"}});
-    let inputs = Inputs::new([(hyper_converged(), Some(found))]);
+    let inputs = Inputs::new([(hyper_converged(), Some(found)), (kubelet_of_workers(), None)]);
     let drafts = PROFILE.configure(None).unwrap().draft(&inputs).unwrap();
     match &drafts.last().unwrap().body {
         Body::Ensure(object) => assert_eq!(object["metadata"]["namespace"], "kubevirt-hyperconverged"),
         other @ (Body::Remove(_) | Body::Blocked { .. }) => panic!("{other:?}"),
+    }
+}
+
+/// Observed beside the controllers of 4.17: machines rebooted for swap that no kubelet read of, and memory was overcommitted.
+#[test]
+fn swap_is_no_plan_where_kubelets_read_no_settings() {
+    let swap = |arguments: Option<&str>| {
+        let unit = arguments.map(|arguments| json!({"name": "kubelet.service", "contents": format!("ExecStart=/usr/bin/kubelet {arguments}")}));
+        let kubelet = unit.map(|unit| json!({"spec": {"config": {"systemd": {"units": [unit]}}}}));
+        let inputs = Inputs::new([(hyper_converged(), None), (kubelet_of_workers(), kubelet)]);
+        PROFILE.configure(None).unwrap().draft(&inputs).unwrap().remove(0)
+    };
+    let says = |draft: &Draft| draft.notes[0].contains("a release whose kubelet");
+    let (unknown, new) = (swap(None), swap(Some("--config-dir=/etc/openshift/kubelet.conf.d")));
+    assert!(matches!(unknown.body, Body::Ensure(_)) && says(&unknown));
+    assert!(matches!(new.body, Body::Ensure(_)) && !says(&new));
+    match swap(Some("--v=2")).body {
+        Body::Blocked { remedy, .. } => assert!(remedy.contains("update to OpenShift 4.21"), "{remedy}"),
+        other @ (Body::Ensure(_) | Body::Remove(_)) => panic!("{other:?}"),
     }
 }

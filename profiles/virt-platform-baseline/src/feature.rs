@@ -1,6 +1,6 @@
 //! What a feature is, and whether it is planned on a cluster.
 
-use profile_sdk::platform::HYPER_CONVERGED;
+use profile_sdk::platform::{HYPER_CONVERGED, reads_settings};
 use profile_sdk::{DraftError, Impact, Kind, NodeQuestion};
 use serde_json::Value;
 
@@ -65,6 +65,8 @@ pub(crate) enum Condition {
     Unconfigured { v1: &'static str, v1beta1: &'static str },
     /// It does nothing without this one.
     With(&'static Feature),
+    /// The kubelets read the settings that it writes. Where that can't be told they do.
+    SettingsAreRead,
     /// It does nothing without this kind, whose objects others make.
     Served(&'static Kind),
 }
@@ -235,6 +237,17 @@ impl Feature {
                     ));
                 }
                 Condition::OfNodes(..) => {}
+                Condition::SettingsAreRead if reads_settings(situation.inputs)? == Some(false) => {
+                    let reason = format!(
+                        "the kubelets of this release read no settings from /etc/openshift/kubelet.conf.d, so it does nothing: update to OpenShift 4.21 or \
+                         later, or set {option} to Enabled to plan it all the same"
+                    );
+                    if !insists {
+                        return off(reason);
+                    }
+                    notes.push("the kubelets of this release read no settings from /etc/openshift/kubelet.conf.d, so it does nothing yet".to_owned());
+                }
+                Condition::SettingsAreRead => {}
                 Condition::Served(kind) if !situation.inputs.serves(kind) => {
                     let reason = format!("this cluster has no kind {}, without which it does nothing", kind.kind);
                     if !insists {

@@ -1,6 +1,6 @@
 //! What the profile touches: kinds and the names of its objects, what these grant to others, and who else writes them.
 
-use profile_sdk::platform::{HYPER_CONVERGED, HYPER_CONVERGED_NAME};
+use profile_sdk::platform::{HYPER_CONVERGED, HYPER_CONVERGED_NAME, KUBELET_OF_WORKERS};
 use profile_sdk::{Access, Declared, Grant, Kind};
 
 pub(crate) const MACHINE_CONFIG: Kind = Kind {
@@ -103,6 +103,7 @@ pub(crate) static KINDS: &[Declared] = &[
     Declared { kind: HYPER_CONVERGED, access: Access::Update, name: Some(HYPER_CONVERGED_NAME), namespace: None },
     Declared { kind: KUBE_DESCHEDULER, access: Access::Read, name: Some("cluster"), namespace: None },
     Declared { kind: FENCE_AGENTS_REMEDIATION_TEMPLATE, access: Access::Ask, name: None, namespace: None },
+    Declared { kind: MACHINE_CONFIG, access: Access::Read, name: Some(KUBELET_OF_WORKERS), namespace: None },
     machine_config("90-worker-swap-online"),
     machine_config("50-virt-pci-passthrough"),
     machine_config("50-worker-virt-vfio"),

@@ -12,7 +12,9 @@ mod options;
 mod situation;
 mod table;
 
-use profile_sdk::platform::{HYPER_CONVERGED_NAME, hyper_converged, namespace, needs_hyper_converged};
+use profile_sdk::platform::{
+    HYPER_CONVERGED_NAME, hyper_converged, kubelet_of_workers, namespace, needs_hyper_converged,
+};
 use profile_sdk::{
     AUTOPILOT, About, Body, Declared, Draft, DraftError, Grant, Impact, Inputs, LeftOut, NodeQuestion, OptionsError,
     Planner, Prerequisite, Profile, Read, Rival, parse_options,
@@ -78,7 +80,7 @@ impl Planner for PlatformBaseline {
     }
 
     fn reads(&self) -> Vec<Read> {
-        vec![hyper_converged()]
+        vec![hyper_converged(), kubelet_of_workers()]
     }
 
     fn node_questions(&self) -> &'static [NodeQuestion] {

@@ -45,6 +45,9 @@ fn condition(condition: &Condition) -> String {
         Condition::OfNodes(_, what) => format!("a node has {what}"),
         Condition::Unconfigured { v1, .. } => format!("HyperConverged has no `{v1}`"),
         Condition::Served(kind) => format!("{} is served", kind.kind),
+        Condition::SettingsAreRead => {
+            "kubelets read `/etc/openshift/kubelet.conf.d`, as far as that is known".to_owned()
+        }
         Condition::With(feature) => format!("`{}` is planned", feature.name),
     }
 }

@@ -19,6 +19,8 @@ struct Cluster {
     masters_schedulable: bool,
     nodes: &'static [&'static str],
     not_served: BTreeSet<Kind>,
+    /// How the kubelets of workers are started.
+    kubelet: Option<Value>,
 }
 
 impl Default for Cluster {
@@ -28,6 +30,7 @@ impl Default for Cluster {
             masters_schedulable: false,
             nodes: &["workers that are no control plane"],
             not_served: OBSERVED.into(),
+            kubelet: None,
         }
     }
 }
@@ -37,7 +40,8 @@ const OBSERVED: [Kind; 4] = [UI_PLUGIN, PERSES_DATASOURCE, PERSES_DASHBOARD, PRO
 
 impl Cluster {
     fn inputs(&self) -> Inputs {
-        let objects = [(hyper_converged(), Some(self.hyper_converged.clone()))];
+        let objects =
+            [(hyper_converged(), Some(self.hyper_converged.clone())), (kubelet_of_workers(), self.kubelet.clone())];
         let work = self.masters_schedulable.then_some(CONTROL_PLANE_WORKS.name);
         let of_nodes = self.nodes.iter().copied().chain(work).collect();
         let surroundings = Surroundings { not_served: self.not_served.clone(), of_nodes };
@@ -226,7 +230,10 @@ fn earlier_choices_are_kept_where_the_options_say_nothing() {
         let mut hyper_converged = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {}});
         let needed = feature.conditions.iter().filter_map(|condition| match condition {
             Condition::With(needed) => Some(*needed),
-            Condition::OfNodes(..) | Condition::Unconfigured { .. } | Condition::Served(_) => None,
+            Condition::OfNodes(..)
+            | Condition::Unconfigured { .. }
+            | Condition::Served(_)
+            | Condition::SettingsAreRead => None,
         });
         for asked in needed.chain([feature]) {
             match &asked.asked_by {
@@ -543,4 +550,24 @@ fn r21_a_gate_of_kubevirt_asks_hyper_converged_for_nothing() {
             .why_not("cpuManager", json!({}))
             .contains("set options.platformBaseline.features.cpuManager to Enabled")
     );
+}
+
+/// Kubelets that read no settings get no swap by them: machines would reboot for nothing.
+#[test]
+fn swap_is_left_out_where_kubelets_read_no_settings() {
+    let started = |arguments: &str| {
+        let unit = json!({"name": "kubelet.service", "contents": format!("ExecStart=/usr/bin/kubelet {arguments}")});
+        let kubelet = Some(json!({"spec": {"config": {"systemd": {"units": [unit]}}}}));
+        Cluster { kubelet, ..Cluster::default() }
+    };
+    let planned = |cluster: &Cluster, options| cluster.names(options).contains(&"swap-worker".to_owned());
+    let enabled = json!({"features": {"swap": "Enabled"}});
+    assert!(planned(&started("--config-dir=/etc/openshift/kubelet.conf.d"), json!({})));
+    assert!(planned(&Cluster::default(), json!({})), "where it can't be told");
+    let old = started("--v=2");
+    assert!(!planned(&old, json!({})));
+    assert!(old.why_not("swap", json!({})).contains("update to OpenShift 4.21"), "{}", old.why_not("swap", json!({})));
+    assert!(planned(&old, enabled.clone()));
+    let drafts = old.planned(enabled);
+    assert!(of(&drafts, "swap-worker").notes.iter().any(|note| note.contains("does nothing yet")));
 }

@@ -12,9 +12,10 @@ use crate::api::{
 };
 use crate::daemon::UNCORDON;
 use crate::kubelet::{ignition_file, kubelet_conf, template};
+use crate::release::Release;
 
 /// The MachineConfigs the operator itself makes for a role.
-pub fn machine_configs(role: &str, padding: usize) -> Vec<MachineConfig> {
+pub fn machine_configs(role: &str, padding: usize, release: Release) -> Vec<MachineConfig> {
     let mut gates = template(role);
     gates["featureGates"] = json!({"ServiceAccountTokenNodeBinding": true});
     let mut files = vec![ignition_file("/etc/containers/registries.conf", "unqualified-search-registries = []\n")];
@@ -22,8 +23,9 @@ pub fn machine_configs(role: &str, padding: usize) -> Vec<MachineConfig> {
         files.push(json!({"path": "/usr/local/share/filler", "mode": 420,
             "contents": {"source": format!("data:,{}", "x".repeat(padding))}}));
     }
-    let units =
-        json!([{"name": "kubelet.service", "enabled": true, "contents": "[Unit]\nDescription=Kubernetes Kubelet\n"}]);
+    let folder = if release.reads_settings { " --config-dir=/etc/openshift/kubelet.conf.d" } else { "" };
+    let kubelet = format!("[Unit]\nDescription=Kubernetes Kubelet\n[Service]\nExecStart=/usr/bin/kubelet{folder}\n");
+    let units = json!([{"name": "kubelet.service", "enabled": true, "contents": kubelet}]);
     let core = json!([{"name": "core", "sshAuthorizedKeys": ["ssh-ed25519 AAAA simulated"]}]);
     let arguments = json!(["systemd.unified_cgroup_hierarchy=1", "cgroup_no_v1=\"all\""]);
     [
@@ -112,7 +114,7 @@ mod tests {
     #[test]
     fn the_base_renders_and_has_the_size_asked_for() {
         for role in ["worker", "master"] {
-            let configs = machine_configs(role, 150_000);
+            let configs = machine_configs(role, 150_000, Release::default());
             let spec = render(role, &configs.iter().collect::<Vec<_>>(), crate::release::MAIN).expect("renders").spec;
             assert_eq!(spec.kernel_arguments.as_deref().map(<[String]>::len), Some(2));
             assert_eq!(spec.config["storage"]["files"].as_array().map(Vec::len), Some(3), "kubelet.conf only once");

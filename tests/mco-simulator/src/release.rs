@@ -10,6 +10,8 @@
 //! | `settles_compression` | pkg/controller/common/helpers.go `ignitionMergeSetFilesDefaultCompression`, `…Unset…`: release-4.20 and later (OCPBUGS-55327) |
 //! | `repeats_failures` | pkg/controller/node/status.go `calculateStatus`: the reason once of the MachineConfigNode, where the gate MachineConfigNodes is on by default (release-4.20 and later), and once of the machine |
 //!
+//! | `reads_settings` | templates/worker/01-worker-kubelet: kubelet.service with `--config-dir=/etc/openshift/kubelet.conf.d` from release-4.21 on; masters from 5.0 |
+//!
 //! Alike in all of them, and so no column: delays and queues, the order of merging, what is merged by name, `compression: ""` in what is generated,
 //! maxUnavailable and the order of machines, and that a KubeletConfig which is no success keeps its pools from being rendered.
 
@@ -28,6 +30,8 @@ pub struct Release {
     pub(crate) settles_compression: bool,
     /// Reasons of failing machines are told twice.
     pub(crate) repeats_failures: bool,
+    /// The kubelets of workers read settings from a folder.
+    pub(crate) reads_settings: bool,
 }
 
 /// 4.14 as it was before March 2025.
@@ -40,13 +44,14 @@ pub const V4_14: Release = Release {
     observes: true,
     settles_compression: false,
     repeats_failures: false,
+    reads_settings: false,
 };
 /// 4.17, alike.
 pub const V4_17: Release = Release { name: "4.17", ..V4_14 };
 /// 4.20.
 pub const V4_20: Release = Release { name: "4.20", settles_compression: true, repeats_failures: true, ..V4_17 };
 /// 4.22.
-pub const V4_22: Release = Release { name: "4.22", failure: "True", ..V4_20 };
+pub const V4_22: Release = Release { name: "4.22", failure: "True", reads_settings: true, ..V4_20 };
 /// 4.23, 5.0 and main.
 pub const MAIN: Release = Release { name: "main", accepted: true, ..V4_22 };
 

@@ -53,7 +53,7 @@ pub enum Error {
 /// When a request fails, or the padding is more than a rendered MachineConfig may have.
 pub async fn seed(client: &Client, cluster: &Cluster, settings: &Settings) -> Result<(), Error> {
     for (role, machines) in [("worker", cluster.workers), ("master", cluster.masters)] {
-        let configs = base::machine_configs(role, settings.rendered_padding);
+        let configs = base::machine_configs(role, settings.rendered_padding, settings.release);
         for config in &configs {
             create(client, config).await?;
         }

@@ -1,6 +1,6 @@
 //! Swap for virtual machines.
 
-use crate::feature::{AskedBy, Brings, Feature, MachineConfigs, Masters, Maturity};
+use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Masters, Maturity};
 use crate::machines::{File, Payload, Unit};
 
 /// A machine without the partition and the file goes on without swap.
@@ -10,7 +10,7 @@ pub(crate) static FEATURE: Feature = Feature {
     maturity: Maturity::GeneralAvailability,
     asked_by: AskedBy::Nothing,
     named_by: None,
-    conditions: &[],
+    conditions: &[Condition::SettingsAreRead],
     needs: &[],
     brings: Brings::Machines(MachineConfigs {
         name: |role| format!("90-{role}-swap-online"),
