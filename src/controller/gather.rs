@@ -369,8 +369,10 @@ impl Look<'_> {
         if !self.all && !to_write && !changed {
             return Ok(Some(known.item.clone()));
         }
-        // What was refused may be allowed now, without any change of the object.
-        if known.item.operation == Operation::Blocked {
+        // What was refused may be allowed now, without any change of the object. And what stays of a removal is told by other objects.
+        let may_differ =
+            self.all && known.item.operation == Operation::Remove && self.ctx.rollouts.foresee(&known.item.target);
+        if known.item.operation == Operation::Blocked || may_differ {
             return Ok(None);
         }
         let target = &known.item.target;
@@ -476,7 +478,11 @@ impl Look<'_> {
                         known.item.overridden = self.ctx.rollouts.overridden(object);
                     }
                     let under_way = item.is_some_and(|item| item.state == ItemState::InProgress);
-                    if under_way { explained(self.ctx, slow, &known.item.name, object, rollout).await } else { rollout }
+                    if under_way {
+                        explained(self.ctx, slow, &known.item.name, (object, change(item)), rollout).await
+                    } else {
+                        rollout
+                    }
                 }
                 None => Rollout::Waiting { text: "does not exist yet".to_owned(), paused: false },
             };

@@ -30,7 +30,10 @@ pub(super) async fn only_rollouts(
         match standing(ctx, object, change(Some(item))).await? {
             rollout @ Rollout::Waiting { .. } => {
                 let (object, slow) = (object.clone(), &mut memory.slow);
-                rollouts.insert(item.name.clone(), explained(ctx, slow, &item.name, &object, rollout).await)
+                rollouts.insert(
+                    item.name.clone(),
+                    explained(ctx, slow, &item.name, (&object, change(Some(item))), rollout).await,
+                )
             }
             Rollout::Done(_) | Rollout::Failed(_) => return Ok(None),
         };
@@ -44,7 +47,7 @@ pub(super) async fn explained(
     ctx: &Context,
     slow: &mut BTreeMap<String, Slow>,
     item: &str,
-    object: &Value,
+    (object, change): (&Value, Change),
     rollout: Rollout,
 ) -> Rollout {
     let Rollout::Waiting { text, paused: false } = &rollout else {
@@ -62,7 +65,7 @@ pub(super) async fn explained(
         entry.asked = Some(now);
         entry.found = holdups(ctx, object).await.join("; ");
     }
-    if entry.since.elapsed() >= ctx.patience && ctx.rollouts.is_stuck(object) {
+    if entry.since.elapsed() >= ctx.patience && ctx.rollouts.is_stuck(object, change) {
         return Rollout::Failed(text.clone());
     }
     if entry.found.is_empty() {

@@ -57,8 +57,8 @@ pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
     for name in [condition::OWNER_UNHEALTHY, condition::OVERRIDDEN] {
         match (condition_note(old, name), condition_note(new, name)) {
             (None, Some(begins)) => notes.push(begins),
-            (Some(_), None) => notes.extend(over_note(new, name)),
-            (Some(_), Some(_)) | (None, None) => {}
+            (Some(_), None) if is_looked_at(old, new) => notes.extend(over_note(new, name)),
+            (Some(_), Some(_) | None) | (None, None) => {}
         }
     }
     let planned = old.plan_hash != new.plan_hash;
@@ -124,6 +124,21 @@ fn phase_note(plan: &str, status: &Status) -> Option<Note> {
         Phase::Ignored => note("Ignored", "Report", false),
         Phase::Pending | Phase::Drafting => None,
     }
+}
+
+/// Whether `new` says of the same objects how they are: what is set aside, left alone or under way says nothing.
+fn is_looked_at(old: &Status, new: &Status) -> bool {
+    let rests = [Phase::Completed, Phase::CompletedWithUpgrade, Phase::ReviewRequired, Phase::Drifted];
+    let is_aside = |item: &Item| item.operation == Operation::Skipped;
+    let same = |item: &Item| {
+        old.items
+            .iter()
+            .find(|before| before.name == item.name)
+            .is_some_and(|before| is_aside(before) == is_aside(item))
+    };
+    new.phase.is_some_and(|phase| rests.contains(&phase))
+        && new.items.len() == old.items.len()
+        && new.items.iter().all(same)
 }
 
 /// That such a condition holds no longer.

@@ -88,8 +88,10 @@ impl Triggers {
     /// `config` depends on `subject`, and has seen it in `version`.
     pub(super) fn seen(&self, config: &str, subject: Subject, version: Option<String>) {
         let overtaken = self.overtaken(&subject, version.as_deref());
+        let arrived = if version.is_none() { self.arrived(&subject) } else { Vec::new() };
         let mut state = self.state();
         let found = state.entry(config.to_owned()).or_default();
+        found.told.extend(arrived);
         if let Some(newer) = overtaken {
             found.told.insert(subject.clone(), newer);
         }
@@ -109,6 +111,19 @@ impl Triggers {
             (None, None) => false,
         };
         newer.then(|| told.clone())
+    }
+
+    /// What came lately, wherever `subject` has no namespace and is looked for in all of them: between the answer and its reader.
+    fn arrived(&self, subject: &Subject) -> Vec<(Subject, Option<String>)> {
+        let recent = lock(&self.recent);
+        let mut last = BTreeMap::new();
+        for (known, version) in recent.iter() {
+            let anywhere = Subject { namespace: None, ..known.clone() };
+            if known.namespace.is_some() && subject.namespace.is_none() && anywhere == *subject {
+                last.insert(known.clone(), version.clone());
+            }
+        }
+        last.into_iter().filter(|(_, version)| version.is_some()).collect()
     }
 
     /// `config` depends on nothing any more.

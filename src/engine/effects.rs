@@ -7,6 +7,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use profile_sdk::{Body, Draft};
 
 use super::{Engine, EngineError};
+use crate::api::TargetRef;
 use crate::cluster::ClusterError;
 use crate::plan::compose::target;
 use crate::plan::diff;
@@ -30,6 +31,11 @@ impl Engine<'_> {
     ) -> Result<Vec<(Preview, Effect)>, EngineError> {
         let changes: Vec<_> =
             drafts.iter().zip(&previews).map(|(draft, preview)| self.foreseen(draft, preview)).collect();
+        if exact {
+            let leaving =
+                changes.iter().flatten().filter(|change| change.result.is_none()).filter_map(|change| change.live);
+            self.rollouts.read_anew(leaving.map(|object| TargetRef::of(object).name).collect());
+        }
         if changes.iter().any(Option::is_some) && (exact || !self.rollouts.knows_layers()) {
             self.list_layers().await?;
         }

@@ -34,6 +34,8 @@ pub(super) fn begin(plan: &Plan, approval: Approval) -> Decision {
         (true, _) => step(&item.name, ItemState::Pending, "Waits for the items before it."),
         (false, _) if item.operation == Operation::Deferred => step(&item.name, ItemState::Pending, &item.message),
         (false, Rollout::Done(_)) => step(&item.name, ItemState::Completed, &item.message),
+        // As wanted, and not to be waited for: others decide what machines have of it.
+        (false, _) if !item.overridden.is_empty() => step(&item.name, ItemState::Completed, &item.message),
         // As wanted, but not in effect yet: later waves wait for it all the same.
         (false, Rollout::Waiting { text, .. } | Rollout::Failed(text)) => step(&item.name, ItemState::InProgress, text),
     });
@@ -231,7 +233,7 @@ fn walk(
         }
         if !unwritten.is_empty() {
             // What reboots machines one after the other: the pools wait for five seconds from the first change before they render.
-            unwritten.sort_by_key(|item| item.pools.is_empty());
+            unwritten.sort_by_key(|item| item.operation == Operation::Remove || item.pools.is_empty());
             let write = unwritten.iter().map(|item| item.name.clone()).collect();
             return execute(steps, write, LookAgain::AtOnce);
         }

@@ -23,9 +23,9 @@ mod lookup;
 pub struct FieldPath(Vec<String>);
 
 impl FieldPath {
-    /// The name of the last field in it that has one.
+    /// What it ends in, which other versions of a kind call the same: a field, or an entry of a list.
     fn last_name(&self) -> Option<&str> {
-        self.0.iter().rev().find_map(|segment| segment.strip_prefix("f:"))
+        self.0.last().map(String::as_str)
     }
 
     /// Parses what [`fmt::Display`] writes.
@@ -170,8 +170,12 @@ impl<'a> Owners<'a> {
             let leaves = leaves(entry.get("fieldsV1"));
             let is_foreign =
                 text(entry, "apiVersion") != text(object, "apiVersion") && !text(entry, "apiVersion").is_empty();
-            let (paths, others) = if is_foreign { (Vec::new(), leaves) } else { (leaves, Vec::new()) };
-            let others = others.iter().filter(|path| path.matters());
+            // Metadata is the same in all versions.
+            let is_known = |path: &FieldPath| !is_foreign || path.0.first().is_some_and(|first| first == "f:metadata");
+            let (paths, others): (Vec<_>, Vec<_>) = leaves.into_iter().partition(is_known);
+            // Names of a status are everybody's.
+            let of_spec = text(entry, "subresource").is_empty();
+            let others = others.iter().filter(|path| of_spec && path.matters());
             Owner {
                 manager: text(entry, "manager"),
                 applies: text(entry, "operation") == "Apply",
@@ -499,6 +503,8 @@ mod tests {
             entry("us", "v1", "Apply", "2026-11-30T13:04:24Z", json!({"f:virtualization": {"f:ksmConfiguration": {"f:nodeLabelSelector": {}}}})),
             entry("kubectl-create", "v1", "Update", "2026-11-30T13:00:33Z", json!({"f:virtualization": {"f:higherWorkloadDensity": {}}})),
             entry("alice", "v1beta1", "Update", "2026-11-30T13:04:37Z", json!({"f:enableApplicationAwareQuota": {}, "f:higherWorkloadDensity": ratio})),
+            json!({"manager": "operator", "apiVersion": "hco.kubevirt.io/v1beta1", "operation": "Update", "subresource": "status", "time": "2026-11-30T14:00:00Z",
+                "fieldsV1": {"f:status": {"f:memoryOvercommitPercentage": {}, "f:nodeLabelSelector": {}}}}),
         ]}, "spec": {"virtualization": {"higherWorkloadDensity": {"memoryOvercommitPercentage": 110}}}});
         assert!(has_other_versions(&object));
         let path = FieldPath::parse("/f:spec/f:virtualization/f:higherWorkloadDensity/f:memoryOvercommitPercentage");

@@ -21,13 +21,13 @@ pub(super) const REMEDY: &str = "To have it on the machines, change or delete wh
 const PARTS: usize = 100;
 const PART: usize = 1200;
 
-/// The parts of an item of which a plan that was approved, or is about to be, has said that others override them. `finished` is the item if it is
-/// done: what is in force on it by now is expected to stay so.
-pub(super) fn expected(fresh: &PlanItem, before: Option<&Item>, finished: Option<&Item>) -> Vec<String> {
+/// The parts of an item of which a plan that was approved, or is about to be, has said that others override them. If it `is_done`,
+/// what is in force on it by now is expected to stay so.
+pub(super) fn expected(fresh: &PlanItem, before: Option<&Item>, is_done: bool) -> Vec<String> {
     let known = before.filter(|_| !fresh.prune).into_iter().flat_map(|item| &item.overridden);
-    let parts: BTreeSet<_> = match finished {
-        Some(_) => known.filter(|part| fresh.overridden.keys().any(|now| remembered(now) == **part)).cloned().collect(),
-        None => known.cloned().chain(fresh.effect.overridden.iter().map(|part| remembered(part))).collect(),
+    let parts: BTreeSet<_> = match is_done {
+        true => known.filter(|part| fresh.overridden.keys().any(|now| remembered(now) == **part)).cloned().collect(),
+        false => known.cloned().chain(fresh.effect.overridden.iter().map(|part| remembered(part))).collect(),
     };
     parts.into_iter().take(PARTS).collect()
 }
@@ -64,7 +64,9 @@ pub(super) fn unforeseen(plan: &Plan, status: &Status) -> Vec<String> {
     let told = done.filter_map(|item| {
         let fresh = plan.item(&item.name)?;
         match (of_item(fresh, &item.overridden), item.message.strip_prefix(BACK)) {
-            (Some(told), _) => Some(format!("{} is overridden on its machines: {told}.", fresh.target)),
+            (Some(told), _) => {
+                Some(format!("{} is overridden in what its machines are to have: {told}.", fresh.target))
+            }
             (None, Some(rest)) => {
                 Some(format!("{} is overridden no more, and not back on all machines:{rest}", fresh.target))
             }

@@ -15,8 +15,6 @@ use crate::api::{Applied, Item, ItemState, Operation, TargetRef, VirtPlatformCon
 #[must_use]
 pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], options: Option<&Value>) -> Vec<Draft> {
     let last = drafts.iter().map(|draft| draft.wave + 1).max().unwrap_or_default();
-    // With its peers, so that machines reboot once, where nothing comes after it that may need it.
-    let wave = |item: &Item| if drafts.iter().any(|draft| draft.wave > item.wave) { last } else { item.wave };
     let wanted: Vec<_> = drafts.iter().map(target).collect();
     let leaves = |item: &&Item| {
         // What was about to be written may be there, although nobody remembers.
@@ -26,6 +24,9 @@ pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], options: Op
         let stays = item.prune && (open || status.applied_options.as_ref() == options);
         (stays || (!item.prune && taken)) && !wanted.iter().any(|wanted| wanted.is_same_object(&item.target_ref))
     };
+    // With their peers, so that machines reboot once, where nothing comes after them that may need one of them.
+    let first = status.items.iter().filter(leaves).map(|item| item.wave).min().unwrap_or_default();
+    let wave = if drafts.iter().any(|draft| draft.wave > first) { last } else { first };
     let removal = |item: &Item| {
         let taken = |name: &str| drafts.iter().any(|draft| draft.name == name);
         let name = match taken(&item.name) {
@@ -39,7 +40,7 @@ pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], options: Op
         };
         let TargetRef { api_version, kind, name: object, namespace } = item.target_ref.clone();
         let body = Body::Remove(ObjectRef { api_version, kind, namespace, name: object });
-        Draft { wave: wave(item), ..Draft::new(name, body, "the plan does not want it any more") }
+        Draft { wave, ..Draft::new(name, body, "the plan does not want it any more") }
     };
     // In the order in which they were planned, whatever is added.
     let (planned, new): (Vec<_>, Vec<_>) = status.items.iter().filter(leaves).partition(|item| item.prune);
@@ -117,6 +118,22 @@ mod tests {
         assert_eq!(wave(&[draft("a", "a", 0), draft("b", "b", 1)]), 1);
         assert_eq!(wave(&[draft("a", "a", 0), draft("b", "b", 2)]), 3);
         assert_eq!(wave(&[]), 1);
+        // All of them in one wave, the last one first, whatever waves they came in.
+        let more = VirtPlatformConfigStatus {
+            items: [("a", 1), ("b", 2)]
+                .map(|(name, wave)| {
+                    item(
+                        name,
+                        name,
+                        "Completed",
+                        json!({"wave": wave, "applied": {"uid": "u", "paths": ["/f:spec"], "hash": "h"}}),
+                    )
+                })
+                .to_vec(),
+            ..VirtPlatformConfigStatus::default()
+        };
+        let of_all: Vec<_> = departed(&more, &[], None).into_iter().map(|draft| (draft.name, draft.wave)).collect();
+        assert_eq!(of_all, [("b".to_owned(), 1), ("a".to_owned(), 1)]);
     }
 
     /// W-32: a kind of the same name in another group is another kind.

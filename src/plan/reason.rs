@@ -12,7 +12,7 @@ pub mod condition {
     pub const INPUT_DEPENDENCY_DRIFT: &str = "InputDependencyDrift";
     /// This version of the operator plans differently.
     pub const UPGRADE_AVAILABLE: &str = "UpgradeAvailable";
-    /// What was applied is as it should be, and who acts on it says that something is wrong with it, and has for a while.
+    /// Who acts on an object of the plan says that something is wrong with it, and has for a while.
     pub const OWNER_UNHEALTHY: &str = "OwnerUnhealthy";
     /// What was applied is as it should be, and machines do not have all of it: something else says otherwise and counts.
     pub const OVERRIDDEN: &str = "Overridden";

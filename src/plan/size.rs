@@ -37,10 +37,7 @@ pub(super) fn can_hold(items: usize, names: usize, inputs: usize) -> bool {
 pub(super) fn bound(status: &mut Status) {
     const STEPS: [fn(&mut Item); 6] = [
         |item| item.desired_state = None,
-        |item| {
-            item.managed_fields.clear();
-            item.overridden.clear();
-        },
+        |item| item.managed_fields.clear(),
         |item| {
             for conflict in &mut item.conflicts {
                 conflict.live = None;
@@ -53,6 +50,7 @@ pub(super) fn bound(status: &mut Status) {
         |item| {
             item.message.clear();
             item.conflicts.clear();
+            item.overridden.clear();
         },
     ];
     if bytes(status) <= STATUS_LIMIT {

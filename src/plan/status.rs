@@ -165,7 +165,8 @@ fn publish(
         && is_of_this(seen.wanted.approved_plan_hash.as_ref())
         && is_of_this(before);
     let overridden = overridden::unforeseen(plan, status);
-    let begun = status.items.iter().filter(|item| item.state == ItemState::InProgress && item.operation.leaves_alone());
+    let written = |item: &&Item| item.operation.leaves_alone() && item.wait_started_at.is_some();
+    let begun = status.items.iter().filter(|item| item.state == ItemState::InProgress).filter(written);
     let under_way: Vec<_> = begun
         .map(|item| format!("Still under way: {}: {}.", item.target_ref, item.message.trim_end_matches('.')))
         .collect();
@@ -337,11 +338,13 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         Rollout::Waiting { .. } | Rollout::Failed(_) if finished.is_none() => ItemState::InProgress,
         Rollout::Waiting { .. } | Rollout::Failed(_) | Rollout::Done(_) => ItemState::Completed,
     };
-    let overridden = overridden::expected(fresh, before, finished);
-    let unforeseen = finished.and_then(|_| overridden::of_item(fresh, &overridden));
+    let is_done = satisfied && !is_set_aside && state == ItemState::Completed;
+    let overridden = overridden::expected(fresh, before, is_done);
+    let unforeseen = if is_done { overridden::of_item(fresh, &overridden) } else { None };
     // An owner may say later that what it has is in effect, or is not.
     let is_told = fresh.speaks && !fresh.prune && matches!(fresh.rollout, Rollout::Done(_));
-    let back = finished.filter(|_| unforeseen.is_none()).and_then(|item| overridden::comes_back(fresh, &item.message));
+    let back = before.filter(|_| is_done && unforeseen.is_none());
+    let back = back.and_then(|item| overridden::comes_back(fresh, &item.message));
     let kept = finished.filter(|item| !item.message.starts_with(overridden::MARK) && !is_told);
     let message = match (unforeseen, kept, &fresh.rollout) {
         (None, _, _) if back.is_some() => back.unwrap_or_default(),

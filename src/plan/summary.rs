@@ -170,7 +170,6 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, told: &Told
             if is_more || figures(plan).machines_to_reboot > 0 {
                 sentences.push(format!("The plan as a whole: {}", in_figures(plan)));
             }
-            sentences.extend(under_way.iter().cloned());
             sentences.push(KEEP.to_owned());
         }
         Phase::CompletedWithUpgrade => {
@@ -188,7 +187,6 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, told: &Told
         | Phase::Ignored => {
             let blocked: Vec<_> = plan.blocked().map(why_blocked).collect();
             sentences.push(in_figures(plan));
-            sentences.extend(under_way.iter().cloned());
             sentences.push(detail.to_owned());
             sentences.push(remedy.to_owned());
             if how == NAMED_BEFORE && publication.phase == Phase::ReviewRequired {
@@ -201,6 +199,9 @@ pub(super) fn of_publication(plan: &Plan, publication: &Publication, told: &Told
                 ));
             }
         }
+    }
+    if !matches!(publication.phase, Phase::Completed | Phase::InProgress) {
+        sentences.extend(under_way.iter().cloned());
     }
     sentences.extend(plan.unused.iter().cloned());
     sentences.retain(|sentence| !sentence.is_empty());

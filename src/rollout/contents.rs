@@ -70,6 +70,8 @@ fn claim_of_file(file: &Value) -> (String, String) {
     let mut part = compact(file, "");
     if let Some(map) = part.as_object_mut() {
         map.remove("overwrite");
+        // Where rendering keeps an empty one, it is part of the content.
+        map.insert("compression".to_owned(), json!(compression(file)));
     }
     (identity(file, "path").to_owned(), digest::sha256(&part))
 }
@@ -113,6 +115,15 @@ const LASTING: [(&str, &str, &str); 6] = [
     (FILES, "/group", "group"),
     (UNITS, "/mask", "mask"),
 ];
+
+/// Those that files and units of `object` have, by their names.
+pub(super) fn lasting_of(object: &Value) -> BTreeMap<String, Vec<&'static str>> {
+    let entries =
+        CONFIG_LISTS.into_iter().flat_map(|(path, key)| list(object, path).iter().map(move |entry| (path, key, entry)));
+    let nothing = Value::Null;
+    let found = entries.map(|(path, key, entry)| (identity(entry, key).to_owned(), lasting(path, entry, &nothing)));
+    found.filter(|(_, members)| !members.is_empty()).collect()
+}
 
 /// Those of `present` that last in `entry`.
 fn lasting(list: &str, present: &Value, entry: &Value) -> Vec<&'static str> {
@@ -239,16 +250,16 @@ impl Differences {
                     let brings_empty = compression(entry).is_some() && compression(present).is_none();
                     covers(present, entry) && !(keeps_empty && brings_empty)
                 });
-                if (there && ours.is_none()) || ours.is_some_and(|ours| *ours == entry) {
+                let lasting = present.map(|present| lasting(path, present, entry)).unwrap_or_default();
+                if !lasting.is_empty() {
+                    found.lasting.insert(name.to_owned(), lasting);
+                }
+                let is_same =
+                    |ours: &Value| *ours == *entry || (!keeps_empty && compact(ours, "") == compact(entry, ""));
+                if (there && ours.is_none()) || ours.is_some_and(|ours| is_same(ours)) {
                     continue;
                 }
                 let by_others = |present: &Value| ours.is_none_or(|ours| !covers(present, ours));
-                if let Some(present) = present.copied().filter(|present| by_others(present)) {
-                    let lasting = lasting(path, present, entry);
-                    if !lasting.is_empty() {
-                        found.lasting.insert(name.to_owned(), lasting);
-                    }
-                }
                 if path == FILES && present.copied().is_some_and(by_others) {
                     found.replaced.push(name.to_owned());
                 }

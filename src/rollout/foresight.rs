@@ -26,6 +26,8 @@ pub(super) struct Studies {
     differences: BTreeMap<(String, String), Differences>,
     /// What a source brings, and its place in the order of merging, by the rendered configuration and its name.
     sources: BTreeMap<(String, String), Arc<Source>>,
+    /// Sources that go by the same plan.
+    leaving: BTreeSet<String>,
 }
 
 /// What is known of a source of a rendered configuration.
@@ -34,11 +36,17 @@ pub(super) struct Source {
     pub(super) parts: Parts,
     place: Place,
     claims: BTreeMap<String, String>,
+    lasting: BTreeMap<String, Vec<&'static str>>,
 }
 
 impl Source {
     pub(super) fn of(object: &Value) -> Self {
-        Self { parts: Parts::of(object), place: Place::of(object), claims: contents::claims(object) }
+        Self {
+            parts: Parts::of(object),
+            place: Place::of(object),
+            claims: contents::claims(object),
+            lasting: contents::lasting_of(object),
+        }
     }
 
     /// Whether it decides what `claim` names otherwise than an object at `place`.
@@ -59,6 +67,11 @@ impl Place {
 }
 
 impl Studies {
+    pub(super) fn read_anew(&mut self, leaving: BTreeSet<String>) {
+        self.sources.clear();
+        self.leaving = leaving;
+    }
+
     /// Learns from `read`, a rendered configuration or one of its sources, which is called `name`.
     /// `None` says that it is gone: then nothing is proven of a rendered configuration, and a source brings nothing.
     pub(super) fn learn(
@@ -137,7 +150,7 @@ fn beside(pools: &BTreeMap<String, Pool>, object: &Value) -> Option<String> {
     let others: Vec<_> = others.map(|pool| format!("{} (machines: {})", pool.name, pool.machines)).collect();
     (!others.is_empty()).then(|| {
         format!(
-            "The machines of these pools do not get it, since their machineConfigSelector takes in nothing that is meant for role worker: {}.",
+            "The machines of these pools do not get it, since their machineConfigSelector does not select it: {}.",
             listed(&others)
         )
     })
@@ -248,7 +261,8 @@ impl View<'_> {
         let of_pool = self.studies.sources.range((wanted.clone(), String::new())..);
         let of_pool = of_pool.take_while(move |((rendered, _), _)| rendered == wanted);
         let all = of_pool.map(|((_, source), found)| (source.as_str(), found.as_ref()));
-        all.filter(|(source, _)| *source != name(self.object))
+        // What was read for another list of the same content is not among them any more.
+        all.filter(|(source, _)| *source != name(self.object) && self.pool.sources.contains(*source))
     }
 
     /// Files that other sources bring too: who, and which of them overrides the object's.
@@ -275,24 +289,32 @@ impl View<'_> {
         disputed.values().flatten().filter_map(|claim| Some((claim.as_str(), by(claim)?))).collect()
     }
 
-    /// Why the machines would not get a file or unit as it is planned: rendering leaves something of another source in it.
+    /// Why the machines would not get a file or unit as it is planned: rendering leaves something of an earlier source in it. What a later one
+    /// brings is its own, and told as such.
     fn lasting(&self) -> Option<String> {
-        let (name, members) = self.differences?.lasting.first_key_value()?;
-        let by: Vec<_> = self.sources().filter(|(_, other)| other.parts.names().any(|of| of == name)).collect();
-        let by: Vec<_> = by.into_iter().map(|(source, _)| source.to_owned()).collect();
-        Some(format!(
-            "on pool {} {name} is in MachineConfig {} too, with {}, and rendering leaves that in what this one wants: take {name} out of it, or set this \
-             item aside",
-            self.pool.name,
-            listed(&by),
-            members.join(" and ")
-        ))
+        let place = Place::of(self.object);
+        self.differences?.lasting.iter().find_map(|(name, members)| {
+            let has = |other: &Source| other.lasting.get(name).is_some_and(|own| own.iter().any(|of| members.contains(of)));
+            let bringing: Vec<_> = self.sources().filter(|(_, other)| has(other)).collect();
+            let is_earlier = !bringing.is_empty() && bringing.iter().all(|(_, other)| other.place < place);
+            let by: Vec<_> = bringing.iter().map(|(source, _)| (*source).to_owned()).collect();
+            is_earlier.then(|| {
+                format!(
+                    "on pool {} {name} is in MachineConfig {} too, with {}, and rendering leaves that in what this one wants: take {name} out of it, or \
+                     set this item aside",
+                    self.pool.name,
+                    listed(&by),
+                    members.join(" and ")
+                )
+            })
+        })
     }
 
     /// Whether all that goes stays on the machines, since other sources bring the same.
     fn stays(&self, claims: &BTreeMap<String, Option<String>>) -> bool {
         let last = |claim: &String| {
-            let bringing = self.sources().filter(|(_, other)| other.claims.contains_key(claim));
+            let staying = self.sources().filter(|(source, _)| !self.studies.leaving.contains(*source));
+            let bringing = staying.filter(|(_, other)| other.claims.contains_key(claim));
             bringing.max_by_key(|(_, other)| &other.place).and_then(|(_, other)| other.claims.get(claim))
         };
         claims.iter().all(|(claim, present)| present.is_some() && last(claim) == present.as_ref())
@@ -320,7 +342,13 @@ impl View<'_> {
             || !found.removed.values().all(|claims| self.stays(claims))
             || found.entries.iter().any(in_force);
         if !changes {
-            effect.notes.push(format!("The machines of pool {} have all of it already: none reboots.", pool.name));
+            effect.notes.push(match found.removed.is_empty() {
+                true => format!("The machines of pool {} have all of it already: none reboots.", pool.name),
+                false => format!(
+                    "The machines of pool {} keep all of it, since other MachineConfigs bring the same: none reboots.",
+                    pool.name
+                ),
+            });
             return;
         }
         self.note_rivals(found, effect);

@@ -11,6 +11,8 @@ mod pools;
 
 pub use pools::MachineConfigPools;
 
+use std::collections::BTreeSet;
+
 use profile_sdk::{Access, Declared, Kind};
 use serde_json::Value;
 
@@ -140,7 +142,11 @@ pub trait Rollouts: Send + Sync {
     fn overridden(&self, object: &Value) -> Overridden;
 
     /// Whether only a person can make `object` go on, if that does not pass by itself.
-    fn is_stuck(&self, object: &Value) -> bool;
+    fn is_stuck(&self, object: &Value, change: Change) -> bool;
+
+    /// What sources of rendered configurations bring is to be read again, before it is believed. Those that are `leaving` by the same plan are
+    /// none that stay.
+    fn read_anew(&self, leaving: BTreeSet<String>);
 
     /// Where to look if `object` has come no further for a while; nowhere if that is no question.
     fn questions(&self, object: &Value) -> Vec<Question>;

@@ -6,7 +6,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
-use super::kubelet;
 use crate::limits::{self, cut_text};
 use crate::plan::item::PoolEffect;
 
@@ -142,13 +141,6 @@ impl Pool {
         Some(format!("{name}: {message}"))
     }
 
-    /// Whether only a person can make it go on: nothing is rendered for it, or the image that its machines should boot can't be built. Each is tried
-    /// again and again, and may pass (`handleErr` of the render controller; `updateImageBuildDegradedCondition`,
-    /// pkg/controller/build/reconciler.go, release-4.20 and later).
-    pub(super) fn is_stuck(&self) -> bool {
-        ["RenderDegraded", "ImageBuildDegraded"].iter().any(|condition| self.holds(condition).is_some())
-    }
-
     /// What another configuration does to its machines.
     pub(super) fn effect(&self) -> PoolEffect {
         let written = match &self.max_unavailable {
@@ -192,9 +184,8 @@ impl Pool {
     /// What a plan depends on.
     pub(super) fn resting(&self) -> String {
         let Self { name, labels, paused, max_unavailable, wanted, sources, machines, layered, .. } = self;
-        let kubelets: Vec<_> = sources.iter().filter(|source| kubelet::is_generated(source)).collect();
         let degraded = self.holds("Degraded").is_some();
-        format!("{name} {labels:?} {paused} {max_unavailable} {wanted} {kubelets:?} {machines} {degraded} {layered}")
+        format!("{name} {labels:?} {paused} {max_unavailable} {wanted} {sources:?} {machines} {degraded} {layered}")
     }
 
     /// What progress depends on.

@@ -141,33 +141,11 @@ impl Rollouts for MachineConfigPools {
     }
 
     fn standing(&self, object: &Value, change: Change) -> Standing {
-        let state = self.state();
-        if change == Change::Removed {
-            return state.without(object);
+        match self.state().judged(object, change) {
+            Judged::Unread(names) => Standing::Unread(names),
+            Judged::Waits(Hold { text, paused, .. }) => Standing::Known(Rollout::Waiting { text, paused }),
+            Judged::Is(rollout) => Standing::Known(rollout),
         }
-        let selecting = state.selecting(object);
-        if selecting.is_empty() {
-            return waiting("no MachineConfigPool selects it".to_owned(), false);
-        }
-        if kubelet::is(&TargetRef::of(object)) {
-            return state.of_kubelet(object, change);
-        }
-        let content = content(object);
-        // The list of sources is read first: only a pool that names the object is worth reading the content for.
-        let name = name(object);
-        let listed = |pool: &&&Pool| pool.sources.contains(name);
-        let unread: BTreeSet<_> =
-            selecting.iter().filter(listed).flat_map(|pool| state.unread(pool, name, &content, change)).collect();
-        if !unread.is_empty() {
-            return Standing::Unread(unread.into_iter().collect());
-        }
-        for pool in &selecting {
-            let held = listed(&pool) && state.holds(pool, name, object, &content, change);
-            if let Some((text, paused)) = unfinished(pool, held) {
-                return waiting(text, paused);
-            }
-        }
-        done(&selecting)
     }
 
     fn learn(&self, object: &Value, name: &str, read: Option<&Value>) {
@@ -217,8 +195,12 @@ impl Rollouts for MachineConfigPools {
         self.state().overridden(object)
     }
 
-    fn is_stuck(&self, object: &Value) -> bool {
-        self.state().concerned(object).into_iter().any(Pool::is_stuck)
+    fn is_stuck(&self, object: &Value, change: Change) -> bool {
+        matches!(self.state().judged(object, change), Judged::Waits(Hold { stuck: true, .. }))
+    }
+
+    fn read_anew(&self, leaving: BTreeSet<String>) {
+        self.state().studies.read_anew(leaving);
     }
 
     fn questions(&self, object: &Value) -> Vec<Question> {
@@ -261,7 +243,53 @@ impl Rollouts for MachineConfigPools {
     }
 }
 
+/// What an object waits for.
+#[derive(Debug)]
+struct Hold {
+    text: String,
+    /// Somebody has paused it.
+    paused: bool,
+    /// If it lasts, only a person can make it go on.
+    stuck: bool,
+}
+
+/// How far an object is.
+enum Judged {
+    Unread(Vec<String>),
+    Waits(Hold),
+    Is(Rollout),
+}
+
 impl State {
+    fn judged(&self, object: &Value, change: Change) -> Judged {
+        if change == Change::Removed {
+            return self.without(object);
+        }
+        let selecting = self.selecting(object);
+        if selecting.is_empty() {
+            return waiting("no MachineConfigPool selects it".to_owned());
+        }
+        if kubelet::is(&TargetRef::of(object)) {
+            return self.of_kubelet(object, change);
+        }
+        let content = content(object);
+        // The list of sources is read first: only a pool that names the object is worth reading the content for.
+        let name = name(object);
+        let listed = |pool: &&&Pool| pool.sources.contains(name);
+        let unread: BTreeSet<_> =
+            selecting.iter().filter(listed).flat_map(|pool| self.unread(pool, name, &content, change)).collect();
+        if !unread.is_empty() {
+            return Judged::Unread(unread.into_iter().collect());
+        }
+        for pool in &selecting {
+            let held = listed(&pool) && self.holds(pool, name, object, &content, change);
+            if let Some(hold) = unfinished(pool, held) {
+                return Judged::Waits(hold);
+            }
+        }
+        done(&selecting)
+    }
+
     fn read(&self, object: &Value) -> Pool {
         let mut pool = Pool::read(object);
         pool.layered = self.layered.as_ref().is_some_and(|named| named.contains(&pool.name));
@@ -358,7 +386,7 @@ impl State {
 
     /// How far pools are without `object`: first none of them may list it any more, nor what was made of it. Of that the name is not
     /// known any more: it is listed and does not exist.
-    fn without(&self, object: &Value) -> Standing {
+    fn without(&self, object: &Value) -> Judged {
         let pools = self.concerned(object);
         let is_kubelet = kubelet::is(&TargetRef::of(object));
         let made = |pool: &Pool| -> Vec<String> {
@@ -369,30 +397,28 @@ impl State {
             |pool: &&Pool| made(pool).into_iter().filter(|source| exists(pool, source).is_none()).collect::<Vec<_>>();
         let unread: BTreeSet<_> = pools.iter().flat_map(unread).collect();
         if !unread.is_empty() {
-            return Standing::Unread(unread.into_iter().collect());
+            return Judged::Unread(unread.into_iter().collect());
         }
         for pool in pools {
             let is_gone = |source: &String| exists(pool, source) == Some(&false);
             if pool.sources.contains(name(object)) || made(pool).iter().any(is_gone) {
-                return waiting(format!("MachineConfigPool {} has not rendered without it yet", pool.name), false);
+                return waiting(format!("MachineConfigPool {} has not rendered without it yet", pool.name));
             }
-            if let Some((text, paused)) = unfinished(pool, true) {
-                return waiting(text, paused);
+            if let Some(hold) = unfinished(pool, true) {
+                return Judged::Waits(hold);
             }
         }
-        Standing::Known(Rollout::Done("no machine has it any more".to_owned()))
+        Judged::Is(Rollout::Done("no pool renders it any more".to_owned()))
     }
 
     /// How far the pools that `object` reaches are with a KubeletConfig: what they render is the MachineConfig that is made of it.
-    fn of_kubelet(&self, object: &Value, change: Change) -> Standing {
+    fn of_kubelet(&self, object: &Value, change: Change) -> Judged {
         match kubelet::verdict(object) {
             Verdict::Unseen => {
-                return waiting("the machine-config controllers have not looked at it yet".to_owned(), false);
+                return waiting("the machine-config controllers have not looked at it yet".to_owned());
             }
             Verdict::Refused(problem) => {
-                return Standing::Known(Rollout::Failed(format!(
-                    "the machine-config controllers refuse it: {problem}"
-                )));
+                return Judged::Is(Rollout::Failed(format!("the machine-config controllers refuse it: {problem}")));
             }
             Verdict::Accepted => {}
         }
@@ -401,12 +427,15 @@ impl State {
             .filter(|(pool, made_for)| kubelet::counts(object, pool, made_for) || kubelet::has_files_beside(object))
             .collect();
         if reached.is_empty() {
-            let by: BTreeSet<_> = self.overridden(object).into_values().collect();
-            return Standing::Known(Rollout::Failed(format!(
-                "another KubeletConfig overrides it (rendered as {}): put what both set into one of them, and delete the other or set this \
-                 item aside",
+            // What is listed may be left of one that is gone: that passes.
+            let all = kubelet::reached(&self.pools, object);
+            let by: BTreeSet<_> =
+                all.iter().filter_map(|(pool, made_for)| kubelet::later(object, pool, made_for)).collect();
+            let text = format!(
+                "another KubeletConfig overrides it (rendered as {}): put what both set into one of them, and delete the other or set this item aside",
                 Vec::from_iter(by).join(", ")
-            )));
+            );
+            return Judged::Waits(Hold { text, paused: false, stuck: true });
         }
         let mut unread = BTreeSet::new();
         let mut held = Vec::new();
@@ -425,11 +454,11 @@ impl State {
             });
         }
         if !unread.is_empty() {
-            return Standing::Unread(unread.into_iter().collect());
+            return Judged::Unread(unread.into_iter().collect());
         }
         for ((pool, _), held) in reached.iter().zip(held) {
-            if let Some((text, paused)) = unfinished(pool, held) {
-                return waiting(text, paused);
+            if let Some(hold) = unfinished(pool, held) {
+                return Judged::Waits(hold);
             }
         }
         done(&reached.into_iter().map(|(pool, _)| pool).collect::<Vec<_>>())
@@ -453,21 +482,28 @@ fn is_machine_config(target: &TargetRef) -> bool {
     target.kind == MACHINE_CONFIG.kind && target.api_version.starts_with(MACHINE_CONFIG.group)
 }
 
-/// What `pool` still waits for, and whether that is because it is paused; `None` if it is done.
-fn unfinished(pool: &Pool, held: bool) -> Option<(String, bool)> {
+/// What `pool` still waits for; `None` if it is done. Nothing is rendered for a pool that is RenderDegraded, and no image is there for one that is
+/// ImageBuildDegraded: each is tried again and again, and may pass (`handleErr` of the render controller; `updateImageBuildDegradedCondition`,
+/// pkg/controller/build/reconciler.go, release-4.20 and later).
+fn unfinished(pool: &Pool, held: bool) -> Option<Hold> {
     let name = &pool.name;
-    let done = |text: String| Some((format!("MachineConfigPool {name} {text}"), false));
+    let hold = |text: String, stuck: bool| {
+        Some(Hold { text: format!("MachineConfigPool {name} {text}"), paused: false, stuck })
+    };
     if !held {
         return match pool.holds("RenderDegraded") {
-            Some(message) => done(format!(
-                "can't render it: {}. Correct or delete the MachineConfig to blame: until then nothing new reaches its machines",
-                limits::words(message.trim_end_matches('.'))
-            )),
-            None => done("has not rendered it yet".to_owned()),
+            Some(message) => hold(
+                format!(
+                    "can't render it: {}. Correct or delete the MachineConfig to blame: until then nothing new reaches its machines",
+                    limits::words(message.trim_end_matches('.'))
+                ),
+                true,
+            ),
+            None => hold("has not rendered it yet".to_owned(), false),
         };
     }
     if pool.observed_generation < pool.generation {
-        return done("has not begun with it yet".to_owned());
+        return hold("has not begun with it yet".to_owned(), false);
     }
     let updated = pool.holds("Updated").is_some()
         && pool.present == pool.wanted
@@ -481,22 +517,24 @@ fn unfinished(pool: &Pool, held: bool) -> Option<(String, bool)> {
         progress.push_str(&format!(", {} at work, cordoned or not ready", pool.unavailable));
     }
     if pool.paused {
-        return Some((format!("MachineConfigPool {name} is paused ({progress}): unpause it to go on"), true));
+        let text = format!("MachineConfigPool {name} is paused ({progress}): unpause it to go on");
+        return Some(Hold { text, paused: true, stuck: false });
     }
+    let has_no_image = pool.holds("ImageBuildDegraded").is_some();
     match (pool.holds("NodeDegraded"), pool.trouble()) {
-        (Some(message), _) => done(format!("is degraded on {} machines ({progress}): {message}", pool.degraded)),
-        (None, Some(trouble)) => done(format!("is degraded ({progress}): {trouble}")),
-        (None, None) => done(format!("is rolling it out: {progress}")),
+        (Some(message), _) => hold(format!("is degraded on {} machines ({progress}): {message}", pool.degraded), false),
+        (None, Some(trouble)) => hold(format!("is degraded ({progress}): {trouble}"), has_no_image),
+        (None, None) => hold(format!("is rolling it out: {progress}"), false),
     }
 }
 
 /// All of `pools` are ready with it.
-fn done(pools: &[&Pool]) -> Standing {
+fn done(pools: &[&Pool]) -> Judged {
     if pools.iter().all(|pool| pool.machines == 0) {
-        return waiting("its pools have no machines".to_owned(), false);
+        return waiting("its pools have no machines".to_owned());
     }
     let names: Vec<_> = pools.iter().map(|pool| pool.name.as_str()).collect();
-    Standing::Known(Rollout::Done(format!("The machines of MachineConfigPool {} are ready with it", names.join(", "))))
+    Judged::Is(Rollout::Done(format!("The machines of MachineConfigPool {} are ready with it", names.join(", "))))
 }
 
 /// The MachineConfig `name` as it was made of this generation of `object`.
@@ -506,8 +544,8 @@ fn generation_of(object: &Value, name: &str) -> Made {
     (name.to_owned(), part("/metadata/uid").to_string(), part("/metadata/generation").as_i64().unwrap_or_default())
 }
 
-fn waiting(text: String, paused: bool) -> Standing {
-    Standing::Known(Rollout::Waiting { text, paused })
+fn waiting(text: String) -> Judged {
+    Judged::Waits(Hold { text, paused: false, stuck: false })
 }
 
 /// Identifies the content that is looked for, not the object: an edit asks anew.

@@ -51,7 +51,7 @@ pub struct NodeQuestion {
     pub name: &'static str,
     /// The label selector of the nodes of which it can be so. Where all questions of a profile have one, no other nodes are listed.
     pub selector: Option<&'static str>,
-    /// The question without a yes to which this one is not asked; then the answer is no.
+    /// The question without a yes to which this one need not be asked: then its answer, which may be no, means nothing.
     pub only_after: Option<&'static str>,
     /// Whether it is so of the node with these labels.
     pub is_so: fn(&BTreeMap<String, String>) -> bool,

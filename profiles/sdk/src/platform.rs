@@ -38,7 +38,9 @@ pub fn needs_hyper_converged() -> Prerequisite {
 }
 
 const WORKER: &str = "node-role.kubernetes.io/worker";
-const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"];
+/// The label by which machines are in pool master.
+const MASTER: &str = "node-role.kubernetes.io/master";
+const CONTROL_PLANE: [&str; 2] = [MASTER, "node-role.kubernetes.io/control-plane"];
 
 type Labels = BTreeMap<String, String>;
 
@@ -53,7 +55,7 @@ pub static CONTROL_PLANE_WORKS: NodeQuestion = NodeQuestion {
     name: "a control plane that carries workloads",
     selector: Some("node-role.kubernetes.io/master,node-role.kubernetes.io/worker"),
     only_after: None,
-    is_so: |labels| is_control_plane(labels) && labels.contains_key(WORKER),
+    is_so: |labels| labels.contains_key(MASTER) && labels.contains_key(WORKER),
 };
 
 /// Whether there are others: none on a compact cluster, or on a single node.

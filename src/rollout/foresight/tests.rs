@@ -435,7 +435,7 @@ fn r19_pools_that_take_in_nothing_for_workers_are_named() {
     let effect = world.effect(None, Some(&ours)).0.unwrap();
     assert_eq!(effect.pools, one_by_one(&[("worker", 3), ("infra", 2)]));
     let told: Vec<_> = effect.notes.iter().filter(|note| note.contains("do not get it")).collect();
-    assert!(told.len() == 1 && told[0].ends_with("role worker: gpu (machines: 4)."), "{effect:?}");
+    assert!(told.len() == 1 && told[0].ends_with("does not select it: gpu (machines: 4)."), "{effect:?}");
     let for_masters = machine_config("99-ours", "master", kargs(&["psi=1"]));
     assert!(!world.effect(None, Some(&for_masters)).0.unwrap().notes.concat().contains("do not get it"));
 
@@ -485,5 +485,49 @@ fn what_lasts_of_another_source_is_no_plan() {
         let theirs = unit("10-theirs", json!({"mask": masked}));
         let outcome = World::new(theirs["spec"].clone(), &[theirs]).effect(None, Some(&ours)).0;
         assert_eq!(outcome.is_err(), refuses, "{outcome:?}");
+    }
+}
+
+/// What a later source brings into a file or unit is its own, and told as such; what an earlier one has lasts in ours.
+#[test]
+fn only_what_an_earlier_source_has_lasts_in_ours() {
+    let unit = |name: &str, more: Value| {
+        let mut unit = json!({"name": "a.service"});
+        unit.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        machine_config(
+            name,
+            "worker",
+            json!({"config": {"ignition": {"version": "3.2.0"}, "systemd": {"units": [unit]}}}),
+        )
+    };
+    let ours = unit("50-ours", json!({"enabled": true, "contents": "x"}));
+    for (theirs, refuses) in
+        [(unit("10-theirs", json!({"mask": true})), true), (unit("90-theirs", json!({"mask": true})), false)]
+    {
+        let world = World::new(theirs["spec"].clone(), &[theirs]);
+        assert_eq!(world.effect(None, Some(&ours)).0.is_err(), refuses);
+    }
+}
+
+/// A copy that goes by the same plan is none that stays, and one that is listed no more neither.
+#[test]
+fn a_copy_that_goes_too_keeps_nothing() {
+    let ours = machine_config("90-ours", "worker", files(&[("/etc/a", "data:,1")]));
+    let copy = machine_config("50-ours-too", "worker", files(&[("/etc/a", "data:,1")]));
+    let world = World::new(files(&[("/etc/a", "data:,1")]), &[ours.clone(), copy.clone()]);
+    let planned = Planned { live: Some(&ours), result: None, takes_back: false };
+    for (leaving, listed, reboots) in [(vec![], true, false), (vec!["50-ours-too"], true, true), (vec![], false, true)]
+    {
+        let mut studies = Studies::default();
+        studies.read_anew(leaving.into_iter().map(str::to_owned).collect());
+        let mut pools = world.pools.clone();
+        for name in ["rendered", "50-ours-too"] {
+            studies.learn(&pools, planned, name, world.objects.get(name));
+        }
+        if !listed {
+            pools.values_mut().for_each(|pool| pool.sources.retain(|source| source != "50-ours-too"));
+        }
+        let Outlook::Known(Ok(effect)) = outlook(&pools, &studies, planned) else { panic!("not known") };
+        assert_eq!(!effect.pools.is_empty(), reboots, "{effect:?}");
     }
 }

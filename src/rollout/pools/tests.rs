@@ -379,14 +379,20 @@ fn r8_a_layered_pool_is_told_beforehand() {
     }
 }
 
-/// Faults R8 and R9: what only a person can make go on.
+/// Faults R8 and R9: what only a person can make go on, as long as it is what is waited for.
 #[test]
 fn r8_r9_a_pool_that_can_not_be_rendered_or_built_is_stuck() {
-    for (condition, stuck) in
-        [("RenderDegraded", true), ("ImageBuildDegraded", true), ("NodeDegraded", false), ("Updating", false)]
-    {
+    let not_rendered = ("/spec/configuration", json!({"name": OLD, "source": [{"name": "base"}]}));
+    let rolling = ("/status/updatedMachineCount", json!(1));
+    for (condition, at, stuck) in [
+        ("RenderDegraded", &not_rendered, true),
+        ("RenderDegraded", &rolling, false),
+        ("ImageBuildDegraded", &rolling, true),
+        ("NodeDegraded", &rolling, false),
+        ("Updating", &not_rendered, false),
+    ] {
         let said = json!([{"type": condition, "status": "True", "message": "m"}]);
-        let pools = pools(&with(finished(), &[("/status/conditions", said)]));
-        assert_eq!(pools.is_stuck(&psi(&["psi=1"])), stuck, "{condition}");
+        let pools = pools(&with(finished(), &[("/status/conditions", said), at.clone()]));
+        assert_eq!(pools.is_stuck(&psi(&["psi=1"]), Change::New), stuck, "{condition} {at:?}");
     }
 }
