@@ -232,8 +232,8 @@ fn walk(
             return execute(steps, write, LookAgain::AtOnce);
         }
         if !unwritten.is_empty() {
-            // What reboots machines one after the other: the pools wait for five seconds from the first change before they render.
-            unwritten.sort_by_key(|item| item.operation == Operation::Remove || item.pools.is_empty());
+            // What reboots machines comes last and together: the pools wait for five seconds from the first change before they render.
+            unwritten.sort_by_key(|item| (!item.pools.is_empty(), item.operation == Operation::Remove));
             let write = unwritten.iter().map(|item| item.name.clone()).collect();
             return execute(steps, write, LookAgain::AtOnce);
         }

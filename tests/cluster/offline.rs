@@ -127,12 +127,14 @@ async fn w_39_what_is_rendered_from_files_is_what_the_operator_plans() {
 }
 
 impl Fixture {
-    /// Writes what the plan is made from as `kubectl get --output=yaml` does: HyperConverged, the scheduler and the nodes.
+    /// Writes what the plan is made from as `kubectl get --output=yaml` does: HyperConverged, how kubelets are started, and the nodes.
     async fn export(&self, file: &std::path::Path, hyper_converged: &Value) {
         let named = |api_version: &str, kind: &str, name: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
         let mut objects = vec![
             self.get(hyper_converged).await.unwrap(),
-            self.get(&named("config.openshift.io/v1", "Scheduler", "cluster")).await.unwrap(),
+            self.get(&named("machineconfiguration.openshift.io/v1", "MachineConfig", "01-worker-kubelet"))
+                .await
+                .unwrap(),
         ];
         for node in ["worker-0", "worker-1", "master-0"] {
             objects.push(self.get(&named("v1", "Node", node)).await.unwrap());

@@ -36,7 +36,7 @@ async fn what_leaves_the_plan_is_removed_after_a_review_and_stays_to_be_seen() {
     stage.want(&[item("a", 0, json!({"size": 1}))]).await;
     let plan = stage.wait_for(NAME, "a plan", Phase::ReviewRequired).await;
     let operations: Vec<_> = plan.items.iter().map(|item| (item.name.as_str(), item.operation, item.wave)).collect();
-    let expected = [("a", Operation::NoChange, 0), ("c", Operation::Remove, 1), ("b", Operation::Remove, 1)];
+    let expected = [("a", Operation::NoChange, 0), ("c", Operation::Remove, 0), ("b", Operation::Remove, 0)];
     assert_eq!(operations, expected);
     assert!(plan.items[1].prune && plan.items[1].diff.contains("-  size: 1"), "{}", plan.items[1].diff);
     assert_eq!(plan.summary.as_ref().unwrap().remove, 2);
