@@ -57,7 +57,7 @@ pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
     for name in [condition::OWNER_UNHEALTHY, condition::OVERRIDDEN] {
         match (condition_note(old, name), condition_note(new, name)) {
             (None, Some(begins)) => notes.push(begins),
-            (Some(_), None) if is_looked_at(old, new) => notes.extend(over_note(new, name)),
+            (Some(_), None) if is_looked_at(old, new, name) => notes.extend(over_note(new, name)),
             (Some(_), Some(_) | None) | (None, None) => {}
         }
     }
@@ -126,29 +126,28 @@ fn phase_note(plan: &str, status: &Status) -> Option<Note> {
     }
 }
 
-/// Whether `new` says of the same objects how they are: what is set aside, left alone or under way says nothing.
-fn is_looked_at(old: &Status, new: &Status) -> bool {
-    let rests = [Phase::Completed, Phase::CompletedWithUpgrade, Phase::ReviewRequired, Phase::Drifted];
-    let is_aside = |item: &Item| item.operation == Operation::Skipped;
-    let same = |item: &Item| {
-        old.items
-            .iter()
-            .find(|before| before.name == item.name)
-            .is_some_and(|before| is_aside(before) == is_aside(item))
+/// Whether `new` still says how the objects are of which `old` said `name`. Nothing is said of what is set aside, blocked, previewed later or under
+/// way; and what machines have, only of what is done.
+fn is_looked_at(old: &Status, new: &Status, name: &str) -> bool {
+    let is_done = matches!(new.phase, Some(Phase::Completed | Phase::CompletedWithUpgrade));
+    let waits = matches!(new.phase, Some(Phase::ReviewRequired | Phase::Drifted)) && name == condition::OWNER_UNHEALTHY;
+    let is_silent = |item: &Item| {
+        matches!(item.operation, Operation::Skipped | Operation::Blocked | Operation::Deferred)
+            || item.state == ItemState::InProgress
     };
-    new.phase.is_some_and(|phase| rests.contains(&phase))
-        && new.items.len() == old.items.len()
-        && new.items.iter().all(same)
+    let says = |before: &Item| new.items.iter().any(|item| item.name == before.name && !is_silent(item));
+    (is_done || waits) && old.items.iter().filter(|item| !is_silent(item)).all(says)
 }
 
 /// That such a condition holds no longer.
 fn over_note(status: &Status, name: &'static str) -> Option<Note> {
     let found = status.conditions.iter().find(|found| found.type_ == name)?;
     let (reason, text) = match name {
-        condition::OWNER_UNHEALTHY => {
-            ("OwnerHealthy", "The owners of all applied objects say that they are well again.")
-        }
-        _ => ("OverriddenNoMore", "Machines have what was applied again: nothing overrides it."),
+        condition::OWNER_UNHEALTHY => ("OwnerHealthy", "No owner says any more that something is wrong."),
+        _ => (
+            "OverriddenNoMore",
+            "Machines have all of what was applied again, but for what the approved plan had said.",
+        ),
     };
     let key = key("", reason, Some(&found.last_transition_time));
     Some(Note { reason, action: "Report", warning: false, text: text.to_owned(), key })
@@ -213,6 +212,44 @@ mod tests {
         let mut edited = two;
         edited.observed_generation = Some(2);
         assert_eq!(pause(&one, &edited, Some(at(0)), at(1)), None, "an edit is answered at once");
+    }
+
+    /// That trouble is over is told where it was looked for: not of what was set aside, is blocked, or has another plan by now.
+    #[test]
+    fn an_end_is_told_only_of_what_was_looked_at() {
+        let item = |operation: Operation, state: ItemState| -> Item {
+            serde_json::from_value(
+                serde_json::json!({"name": "a", "targetRef": {}, "operation": operation, "state": state}),
+            )
+            .unwrap()
+        };
+        let of = |phase, name: Option<&str>, item: Item| {
+            let condition = name.map(|name| {
+                serde_json::from_value(
+                    serde_json::json!({"type": name, "status": "True", "reason": "R", "message": "m",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z"}),
+                )
+                .unwrap()
+            });
+            Status { items: vec![item], conditions: condition.into_iter().collect(), ..status(phase, "") }
+        };
+        let done = || item(Operation::NoChange, ItemState::Completed);
+        for (name, phase, now, told) in [
+            ("Overridden", Phase::Completed, done(), true),
+            ("Overridden", Phase::ReviewRequired, item(Operation::Update, ItemState::Pending), false),
+            ("Overridden", Phase::Completed, item(Operation::Skipped, ItemState::Completed), false),
+            ("OwnerUnhealthy", Phase::Completed, done(), true),
+            ("OwnerUnhealthy", Phase::ReviewRequired, item(Operation::Update, ItemState::Pending), true),
+            ("OwnerUnhealthy", Phase::ReviewRequired, item(Operation::Blocked, ItemState::Pending), false),
+            ("OwnerUnhealthy", Phase::InProgress, item(Operation::Update, ItemState::InProgress), false),
+            ("OwnerUnhealthy", Phase::Ignored, done(), false),
+        ] {
+            let (old, mut new) = (of(Phase::Completed, Some(name), done()), of(phase, Some(name), now));
+            new.conditions[0].status = "False".into();
+            let ends = ["OwnerHealthy", "OverriddenNoMore"];
+            let found = notes(&old, &new).iter().any(|note| ends.contains(&note.reason));
+            assert_eq!(found, told, "{name} {phase:?} {:?}", new.items[0].operation);
+        }
     }
 
     /// A crash between a status and its events loses none of them, and doubles none.

@@ -444,6 +444,14 @@ fn r19_pools_that_take_in_nothing_for_workers_are_named() {
     assert!(refused.contains("no MachineConfigPool") && refused.contains("hosted"), "{refused}");
 }
 
+/// A MachineConfig for workers with a unit of that much.
+fn unit(name: &str, more: Value) -> Value {
+    let mut unit = json!({"name": "a.service"});
+    unit.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let config = json!({"ignition": {"version": "3.2.0"}, "systemd": {"units": [unit]}});
+    machine_config(name, "worker", json!({ "config": config }))
+}
+
 /// Observed with the controllers of 4.17: what an earlier source has of a file or unit, and a later one has not, lasts.
 #[test]
 fn what_lasts_of_another_source_is_no_plan() {
@@ -471,15 +479,6 @@ fn what_lasts_of_another_source_is_no_plan() {
     }
     let plain = file("10-theirs", json!({}));
     assert!(World::new(plain["spec"].clone(), &[plain]).effect(None, Some(&ours)).0.is_ok());
-    let unit = |name: &str, more: Value| {
-        let mut unit = json!({"name": "a.service"});
-        unit.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        machine_config(
-            name,
-            "worker",
-            json!({"config": {"ignition": {"version": "3.2.0"}, "systemd": {"units": [unit]}}}),
-        )
-    };
     let ours = unit("90-ours", json!({"enabled": true, "contents": "x"}));
     for (masked, refuses) in [(true, true), (false, false)] {
         let theirs = unit("10-theirs", json!({"mask": masked}));
@@ -491,15 +490,6 @@ fn what_lasts_of_another_source_is_no_plan() {
 /// What a later source brings into a file or unit is its own, and told as such; what an earlier one has lasts in ours.
 #[test]
 fn only_what_an_earlier_source_has_lasts_in_ours() {
-    let unit = |name: &str, more: Value| {
-        let mut unit = json!({"name": "a.service"});
-        unit.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        machine_config(
-            name,
-            "worker",
-            json!({"config": {"ignition": {"version": "3.2.0"}, "systemd": {"units": [unit]}}}),
-        )
-    };
     let ours = unit("50-ours", json!({"enabled": true, "contents": "x"}));
     for (theirs, refuses) in
         [(unit("10-theirs", json!({"mask": true})), true), (unit("90-theirs", json!({"mask": true})), false)]
