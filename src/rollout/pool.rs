@@ -117,7 +117,7 @@ impl Pool {
             let why = match message.trim_end_matches('.') {
                 "" => self
                     .trouble()
-                    .filter(|_| self.conditions.len() > 1)
+                    .filter(|why| !why.starts_with("Degraded:"))
                     .map(|why| format!(": {why}"))
                     .unwrap_or_default(),
                 message => format!(": {}", limits::words(message)),
@@ -227,6 +227,9 @@ mod tests {
         let rendering =
             Pool::read(&json!({"metadata": {"name": "worker"}, "status": {"conditions": both}})).obstacles();
         assert_eq!(rendering, ["MachineConfigPool worker is degraded already: RenderDegraded: parsing failed."]);
+        let silent = json!([{"type": "Degraded", "status": "True", "message": ""}, {"type": "Updated", "status": "True", "message": "m"}]);
+        let silent = Pool::read(&json!({"metadata": {"name": "worker"}, "status": {"conditions": silent}})).obstacles();
+        assert_eq!(silent, ["MachineConfigPool worker is degraded already."]);
         assert_eq!(obstacles("node-1: no disk."), ["MachineConfigPool worker is degraded already: node-1: no disk."]);
         assert!(obstacles(&"x".repeat(200_000))[0].len() < limits::WORDS + 100);
     }
