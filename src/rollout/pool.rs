@@ -114,14 +114,8 @@ impl Pool {
         }
         if let Some(message) = self.holds("Degraded") {
             // For what can't be rendered only that condition has words.
-            let why = match message.trim_end_matches('.') {
-                "" => self
-                    .trouble()
-                    .filter(|why| !why.starts_with("Degraded:"))
-                    .map(|why| format!(": {why}"))
-                    .unwrap_or_default(),
-                message => format!(": {}", limits::words(message)),
-            };
+            let other = || self.trouble().filter(|why| !why.starts_with("Degraded:")).unwrap_or_default();
+            let why = Some(reason(message)).filter(|why| !why.is_empty()).unwrap_or_else(|| reason(&other()));
             notes.push(format!("MachineConfigPool {name} is degraded already{why}."));
         }
         notes
@@ -202,6 +196,14 @@ impl Pool {
 fn selector(object: &Value, path: &str) -> Option<Selector> {
     let found: LabelSelector = serde_json::from_value(object.pointer(path)?.clone()).ok()?;
     found.try_into().ok()
+}
+
+/// What a condition's `message` adds to a sentence; nothing where the controllers gave none.
+pub(super) fn reason(message: &str) -> String {
+    match message.trim_end_matches('.') {
+        "" => String::new(),
+        message => format!(": {}", limits::words(message)),
+    }
 }
 
 /// The labels of `object`.

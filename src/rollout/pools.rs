@@ -12,10 +12,9 @@ use super::contents::{self, Parts};
 use super::foresight::{self, Place, Source, Studies};
 use super::holdup;
 use super::kubelet::{self, Verdict};
-use super::pool::{Pool, labels};
+use super::pool::{Pool, labels, reason};
 use super::{Change, MACHINE_CONFIG, Outlook, POOL, Planned, Question, Rollouts, Standing};
 use crate::api::TargetRef;
-use crate::limits;
 use crate::plan::digest;
 use crate::plan::health::Rollout;
 use crate::plan::item::{Overridden, part};
@@ -494,8 +493,8 @@ fn unfinished(pool: &Pool, held: bool) -> Option<Hold> {
         return match pool.holds("RenderDegraded") {
             Some(message) => hold(
                 format!(
-                    "can't render it: {}. Correct or delete the MachineConfig to blame: until then nothing new reaches its machines",
-                    limits::words(message.trim_end_matches('.'))
+                    "can't render it{}. Correct or delete the MachineConfig to blame: until then nothing new reaches its machines",
+                    reason(message)
                 ),
                 true,
             ),
@@ -522,7 +521,15 @@ fn unfinished(pool: &Pool, held: bool) -> Option<Hold> {
     }
     let has_no_image = pool.holds("ImageBuildDegraded").is_some();
     match (pool.holds("NodeDegraded"), pool.trouble()) {
-        (Some(message), _) => hold(format!("is degraded on {} machines ({progress}): {message}", pool.degraded), false),
+        (Some(message), _) => hold(
+            format!(
+                "is degraded on {} of its {} machines ({progress}){}",
+                pool.degraded,
+                pool.machines,
+                reason(message)
+            ),
+            false,
+        ),
         (None, Some(trouble)) => hold(format!("is degraded ({progress}): {trouble}"), has_no_image),
         (None, None) => hold(format!("is rolling it out: {progress}"), false),
     }
@@ -537,7 +544,6 @@ fn done(pools: &[&Pool]) -> Judged {
     Judged::Is(Rollout::Done(format!("The machines of MachineConfigPool {} are ready with it", names.join(", "))))
 }
 
-/// The MachineConfig `name` as it was made of this generation of `object`.
 /// What was made of `object` as it is now, under that name: another object of the same name begins anew.
 fn generation_of(object: &Value, name: &str) -> Made {
     let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();

@@ -107,7 +107,7 @@ fn machine_config() -> impl Strategy<Value = Value> {
 fn with_secrets(mut object: Value, number: u8) -> Value {
     if object.is_object() {
         let secret = format!("{SECRET}-{number}");
-        let file = json!({"path": "/root/key", "mode": 0o600, "contents": {"source": format!("data:,{secret}")}});
+        let file = json!({"path": "/etc/key", "mode": 0o600, "contents": {"source": format!("data:,{secret}")}});
         object["apiVersion"] = json!("machineconfiguration.openshift.io/v1");
         object["kind"] = json!("MachineConfig");
         object["more"] = json!({

@@ -90,12 +90,26 @@ fn each_state_on_the_way_is_no_more_than_it_is() {
             "can't render it: bad kernelType",
         ),
         (
+            "can not be rendered, and nothing says why",
+            [before.to_vec(), vec![("/status/conditions", condition("RenderDegraded", ""))]].concat(),
+            "can't render it. Correct or delete",
+        ),
+        (
+            "a machine fails, and nothing says why",
+            vec![
+                ("/status/updatedMachineCount", json!(1)),
+                ("/status/degradedMachineCount", json!(1)),
+                ("/status/conditions", condition("NodeDegraded", "")),
+            ],
+            "is degraded on 1 of its 3 machines (1 of 3 machines are updated)",
+        ),
+        (
             "a machine fails",
             vec![
                 ("/status/updatedMachineCount", json!(1)),
                 ("/status/conditions", json!([{"type": "NodeDegraded", "status": "True", "message": "node-1"}])),
             ],
-            "node-1",
+            "machines are updated): node-1",
         ),
         (
             "the image of a layered pool can't be built (fault R8)",
