@@ -157,7 +157,7 @@ fn effect(
     live: Option<&Value>,
     result: &Value,
 ) -> Result<Effect, String> {
-    let planned = Planned { live, result: Some(result), takes_back: false };
+    let planned = Planned { live, result: Some(result), takes_back: false, leaving: &[] };
     loop {
         match pools.outlook(planned) {
             Outlook::Known(known) => return known,

@@ -7,7 +7,6 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use profile_sdk::{Body, Draft};
 
 use super::{Engine, EngineError};
-use crate::api::TargetRef;
 use crate::cluster::ClusterError;
 use crate::plan::compose::target;
 use crate::plan::diff;
@@ -29,12 +28,14 @@ impl Engine<'_> {
         previews: Vec<Preview>,
         exact: bool,
     ) -> Result<Vec<(Preview, Effect)>, EngineError> {
+        let removed = drafts.iter().zip(&previews).filter(|(_, preview)| is_removed(preview));
+        let learned = self.rollouts.learned().kind;
+        let leaving: Vec<_> =
+            removed.map(|(draft, _)| target(draft)).filter(|of| of.kind == learned).map(|of| of.name).collect();
         let changes: Vec<_> =
-            drafts.iter().zip(&previews).map(|(draft, preview)| self.foreseen(draft, preview)).collect();
+            drafts.iter().zip(&previews).map(|(draft, preview)| self.foreseen(draft, preview, &leaving)).collect();
         if exact {
-            let leaving =
-                changes.iter().flatten().filter(|change| change.result.is_none()).filter_map(|change| change.live);
-            self.rollouts.read_anew(leaving.map(|object| TargetRef::of(object).name).collect());
+            self.rollouts.read_anew();
         }
         if changes.iter().any(Option::is_some) && (exact || !self.rollouts.knows_layers()) {
             self.list_layers().await?;
@@ -93,7 +94,7 @@ impl Engine<'_> {
     }
 
     /// The change of an object whose changes have effects. What changes nothing has none, and needs no pool.
-    fn foreseen<'a>(&self, draft: &Draft, preview: &'a Preview) -> Option<Planned<'a>> {
+    fn foreseen<'a>(&self, draft: &Draft, preview: &'a Preview, leaving: &'a [String]) -> Option<Planned<'a>> {
         let takes_back = matches!(draft.body, Body::Remove(_));
         let (live, result) = match preview {
             Preview::Known { live, result, .. } => (live.as_deref(), Some(result)),
@@ -104,7 +105,7 @@ impl Engine<'_> {
             | Preview::Refused { .. } => return None,
         };
         let changes = live.map(diff::without_noise) != result.map(diff::without_noise);
-        (changes && self.rollouts.foresee(&target(draft))).then_some(Planned { live, result, takes_back })
+        (changes && self.rollouts.foresee(&target(draft))).then_some(Planned { live, result, takes_back, leaving })
     }
 
     /// Reads one object for all `changes` that need it. Returns what it blocks: those that can't be judged without it.
@@ -132,4 +133,8 @@ impl Engine<'_> {
             Err(source) => Err(fails(source)),
         }
     }
+}
+
+fn is_removed(preview: &Preview) -> bool {
+    matches!(preview, Preview::Removal { live: Some(_), result: None, .. })
 }

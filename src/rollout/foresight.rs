@@ -26,8 +26,6 @@ pub(super) struct Studies {
     differences: BTreeMap<(String, String), Differences>,
     /// What a source brings, and its place in the order of merging, by the rendered configuration and its name.
     sources: BTreeMap<(String, String), Arc<Source>>,
-    /// Sources that go by the same plan.
-    leaving: BTreeSet<String>,
 }
 
 /// What is known of a source of a rendered configuration.
@@ -67,9 +65,8 @@ impl Place {
 }
 
 impl Studies {
-    pub(super) fn read_anew(&mut self, leaving: BTreeSet<String>) {
+    pub(super) fn read_anew(&mut self) {
         self.sources.clear();
-        self.leaving = leaving;
     }
 
     /// Learns from `read`, a rendered configuration or one of its sources, which is called `name`.
@@ -214,6 +211,7 @@ struct View<'a> {
     object: &'a Value,
     differences: Option<&'a Differences>,
     studies: &'a Studies,
+    leaving: &'a [String],
 }
 
 impl<'a> View<'a> {
@@ -222,7 +220,7 @@ impl<'a> View<'a> {
         let change = seen_by(pool, planned);
         let object = change.result.or(change.live)?;
         let differences = studies.differences.get(&(pool.wanted.clone(), specs.key(change)));
-        Some(Self { pool, object, differences, studies })
+        Some(Self { pool, object, differences, studies, leaving: planned.leaving })
     }
 }
 
@@ -255,14 +253,19 @@ impl View<'_> {
         others.filter(|source| !known(source)).cloned().collect()
     }
 
-    /// The other sources of the pool, sorted by their names.
-    fn sources(&self) -> impl Iterator<Item = (&str, &Source)> {
+    /// The other sources that the pool has now, sorted by their names.
+    fn listed(&self) -> impl Iterator<Item = (&str, &Source)> {
         let wanted = &self.pool.wanted;
         let of_pool = self.studies.sources.range((wanted.clone(), String::new())..);
         let of_pool = of_pool.take_while(move |((rendered, _), _)| rendered == wanted);
         let all = of_pool.map(|((_, source), found)| (source.as_str(), found.as_ref()));
         // What was read for another list of the same content is not among them any more.
         all.filter(|(source, _)| *source != name(self.object) && self.pool.sources.contains(*source))
+    }
+
+    /// Those of them that stay.
+    fn sources(&self) -> impl Iterator<Item = (&str, &Source)> {
+        self.listed().filter(|(source, _)| !self.leaving.iter().any(|leaving| leaving == source))
     }
 
     /// Files that other sources bring too: who, and which of them overrides the object's.
@@ -313,8 +316,7 @@ impl View<'_> {
     /// Whether all that goes stays on the machines, since other sources bring the same.
     fn stays(&self, claims: &BTreeMap<String, Option<String>>) -> bool {
         let last = |claim: &String| {
-            let staying = self.sources().filter(|(source, _)| !self.studies.leaving.contains(*source));
-            let bringing = staying.filter(|(_, other)| other.claims.contains_key(claim));
+            let bringing = self.sources().filter(|(_, other)| other.claims.contains_key(claim));
             bringing.max_by_key(|(_, other)| &other.place).and_then(|(_, other)| other.claims.get(claim))
         };
         claims.iter().all(|(claim, present)| present.is_some() && last(claim) == present.as_ref())
@@ -363,6 +365,9 @@ impl View<'_> {
             let by = self.sources().filter(|(_, other)| other.parts.sets(theirs));
             let by: Vec<_> = by.map(|(source, _)| source.to_owned()).collect();
             if by.is_empty() {
+                if self.listed().any(|(_, other)| other.parts.sets(theirs)) {
+                    continue;
+                }
                 // Rendered of a source that is something else by now, or that can't be read.
                 effect.notes.push(format!(
                     "Kernel argument {theirs} is in what pool {} has rendered, and no other MachineConfig of the pool sets it now: its machines may \

@@ -82,6 +82,8 @@ pub struct Planned<'a> {
     pub result: Option<&'a Value>,
     /// Whether it is only taken back, which must be possible wherever it is.
     pub takes_back: bool,
+    /// The names of the objects of [`Rollouts::learned`] that the same plan removes: what they bring does not stay.
+    pub leaving: &'a [String],
 }
 
 /// What a planned change sets in motion.
@@ -144,9 +146,8 @@ pub trait Rollouts: Send + Sync {
     /// Whether only a person can make `object` go on, if that does not pass by itself.
     fn is_stuck(&self, object: &Value, change: Change) -> bool;
 
-    /// What sources of rendered configurations bring is to be read again, before it is believed. Those that are `leaving` by the same plan are
-    /// none that stay.
-    fn read_anew(&self, leaving: BTreeSet<String>);
+    /// What sources of rendered configurations bring is to be read again, before it is believed.
+    fn read_anew(&self);
 
     /// Where to look if `object` has come no further for a while; nowhere if that is no question.
     fn questions(&self, object: &Value) -> Vec<Question>;

@@ -198,8 +198,8 @@ impl Rollouts for MachineConfigPools {
         matches!(self.state().judged(object, change), Judged::Waits(Hold { stuck: true, .. }))
     }
 
-    fn read_anew(&self, leaving: BTreeSet<String>) {
-        self.state().studies.read_anew(leaving);
+    fn read_anew(&self) {
+        self.state().studies.read_anew();
     }
 
     fn questions(&self, object: &Value) -> Vec<Question> {

@@ -85,6 +85,7 @@ fn whatever_pools_look_like_everything_is_known_in_the_end() {
                 live: Some(&live).filter(|_| shape & 1 == 0),
                 result: Some(&result).filter(|_| shape & 2 == 0),
                 takes_back: shape & 4 == 0,
+                leaving: &[],
             };
             let mut rest = READ;
             let outlook = loop {

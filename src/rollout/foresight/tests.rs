@@ -49,8 +49,11 @@ impl World {
 
     /// The effect, and how many objects were read for it.
     fn effect(&self, live: Option<&Value>, result: Option<&Value>) -> (Result<Effect, String>, usize) {
+        self.effect_where(Planned { live, result, takes_back: false, leaving: &[] })
+    }
+
+    fn effect_where(&self, planned: Planned<'_>) -> (Result<Effect, String>, usize) {
         let (mut studies, mut read) = (Studies::default(), 0);
-        let planned = Planned { live, result, takes_back: false };
         loop {
             match outlook(&self.pools, &studies, planned) {
                 Outlook::Known(known) => return (known, read),
@@ -185,7 +188,7 @@ fn a_pool_that_loses_the_object_reboots_like_the_one_that_gets_it() {
     // What is left after others' labels stay selects nobody: the pool that had it is told all the same.
     let mut left = machine_config("99-psi", "worker", json!({}));
     left["metadata"]["labels"] = json!({"team": "a"});
-    let planned = Planned { live: Some(&before), result: Some(&left), takes_back: true };
+    let planned = Planned { live: Some(&before), result: Some(&left), takes_back: true, leaving: &[] };
     let mut studies = Studies::default();
     let Outlook::Unread(names) = outlook(&world.pools, &studies, planned) else { panic!("unread") };
     names.iter().for_each(|name| studies.learn(&world.pools, planned, name, world.objects.get(name)));
@@ -213,7 +216,11 @@ fn what_no_pool_could_render_is_no_plan() {
     rest["spec"]["config"]["ignition"] = json!({});
     let empty = machine_config("m", "worker", json!({"config": {}}));
     let outlook_of = |result: &Value, takes_back| {
-        outlook(&world.pools, &Studies::default(), Planned { live: Some(&whole), result: Some(result), takes_back })
+        outlook(
+            &world.pools,
+            &Studies::default(),
+            Planned { live: Some(&whole), result: Some(result), takes_back, leaving: &[] },
+        )
     };
     for (takes_back, says) in
         [(true, "Let its other owners apply it whole"), (false, "Give it spec.config.ignition.version")]
@@ -479,24 +486,46 @@ fn what_lasts_of_another_source_is_no_plan() {
     }
     let plain = file("10-theirs", json!({}));
     assert!(World::new(plain["spec"].clone(), &[plain]).effect(None, Some(&ours)).0.is_ok());
-    let ours = unit("90-ours", json!({"enabled": true, "contents": "x"}));
-    for (masked, refuses) in [(true, true), (false, false)] {
-        let theirs = unit("10-theirs", json!({"mask": masked}));
-        let outcome = World::new(theirs["spec"].clone(), &[theirs]).effect(None, Some(&ours)).0;
-        assert_eq!(outcome.is_err(), refuses, "{outcome:?}");
-    }
 }
 
 /// What a later source brings into a file or unit is its own, and told as such; what an earlier one has lasts in ours.
 #[test]
 fn only_what_an_earlier_source_has_lasts_in_ours() {
     let ours = unit("50-ours", json!({"enabled": true, "contents": "x"}));
-    for (theirs, refuses) in
-        [(unit("10-theirs", json!({"mask": true})), true), (unit("90-theirs", json!({"mask": true})), false)]
+    for (theirs, masked, refuses) in
+        [("10-theirs", true, true), ("10-theirs", false, false), ("90-theirs", true, false)]
     {
-        let world = World::new(theirs["spec"].clone(), &[theirs]);
-        assert_eq!(world.effect(None, Some(&ours)).0.is_err(), refuses);
+        let theirs = unit(theirs, json!({"mask": masked}));
+        let outcome = World::new(theirs["spec"].clone(), &[theirs]).effect(None, Some(&ours)).0;
+        assert_eq!(outcome.is_err(), refuses, "{outcome:?}");
     }
+}
+
+/// What the same plan removes lasts nowhere, overrides nothing, and sets nothing beside ours.
+#[test]
+fn what_the_same_plan_removes_is_in_nobodys_way() {
+    let ours = unit("50-ours", json!({"enabled": true, "contents": "x"}));
+    let with = |theirs: &Value, ours: &Value, goes: bool| {
+        let leaving = Vec::from_iter(goes.then(|| name(theirs).to_owned()));
+        let planned = Planned { live: None, result: Some(ours), takes_back: false, leaving: &leaving };
+        World::new(theirs["spec"].clone(), std::slice::from_ref(theirs)).effect_where(planned).0
+    };
+    let masked = unit("10-theirs", json!({"mask": true}));
+    assert!(with(&masked, &ours, false).is_err());
+    assert!(with(&masked, &ours, true).is_ok());
+
+    let file = |name: &str, text: &str| machine_config(name, "worker", files(&[("/etc/a", text)]));
+    let (theirs, ours) = (file("90-theirs", "data:,1"), file("50-ours", "data:,2"));
+    let overridden = with(&theirs, &ours, false).unwrap();
+    assert!(!overridden.overridden.is_empty() && overridden.pools.is_empty(), "{overridden:?}");
+    let ours_alone = with(&theirs, &ours, true).unwrap();
+    assert!(ours_alone.overridden.is_empty() && !ours_alone.pools.is_empty(), "{ours_alone:?}");
+
+    let argument = |name: &str, value: &str| machine_config(name, "worker", kargs(&[value]));
+    let (theirs, ours) = (argument("90-theirs", "psi=0"), argument("50-ours", "psi=1"));
+    let notes = |goes: bool| with(&theirs, &ours, goes).unwrap().notes.concat();
+    assert!(notes(false).contains("psi=0 is set by"), "{}", notes(false));
+    assert_eq!(notes(true), "");
 }
 
 /// A copy that goes by the same plan is none that stays, and one that is listed no more neither.
@@ -505,11 +534,10 @@ fn a_copy_that_goes_too_keeps_nothing() {
     let ours = machine_config("90-ours", "worker", files(&[("/etc/a", "data:,1")]));
     let copy = machine_config("50-ours-too", "worker", files(&[("/etc/a", "data:,1")]));
     let world = World::new(files(&[("/etc/a", "data:,1")]), &[ours.clone(), copy.clone()]);
-    let planned = Planned { live: Some(&ours), result: None, takes_back: false };
-    for (leaving, listed, reboots) in [(vec![], true, false), (vec!["50-ours-too"], true, true), (vec![], false, true)]
-    {
+    let too = ["50-ours-too".to_owned()];
+    for (leaving, listed, reboots) in [(&[][..], true, false), (&too[..], true, true), (&[][..], false, true)] {
+        let planned = Planned { live: Some(&ours), result: None, takes_back: false, leaving };
         let mut studies = Studies::default();
-        studies.read_anew(leaving.into_iter().map(str::to_owned).collect());
         let mut pools = world.pools.clone();
         for name in ["rendered", "50-ours-too"] {
             studies.learn(&pools, planned, name, world.objects.get(name));

@@ -26,7 +26,11 @@ fn pools(sources: &[&str]) -> BTreeMap<String, Pool> {
 }
 
 fn outlook_of(sources: &[&str], live: Option<&Value>, result: Option<&Value>) -> Result<Effect, String> {
-    match outlook(&pools(sources), &makers(sources, Some("theirs")), Planned { live, result, takes_back: false }) {
+    match outlook(
+        &pools(sources),
+        &makers(sources, Some("theirs")),
+        Planned { live, result, takes_back: false, leaving: &[] },
+    ) {
         Outlook::Known(known) => known,
         Outlook::Unread(names) => panic!("{names:?}"),
     }
@@ -136,7 +140,7 @@ fn m8_pools_that_take_in_what_workers_get_reboot_too() {
     let known_of = |pools: &BTreeMap<String, Pool>| match outlook(
         pools,
         &makers,
-        Planned { live: None, result: Some(&wanted), takes_back: false },
+        Planned { live: None, result: Some(&wanted), takes_back: false, leaving: &[] },
     ) {
         Outlook::Known(known) => known,
         Outlook::Unread(names) => panic!("{names:?}"),
@@ -164,7 +168,7 @@ fn m9_what_would_reach_no_machine_is_no_plan() {
         json!({"metadata": {"name": "worker", "labels": {"pool": "worker"}}, "spec": {"machineConfigSelector": {}}});
     empty.insert("worker".to_owned(), Pool::read(&worker));
     let wanted = config(json!({}));
-    let planned = |takes_back| Planned { live: None, result: Some(&wanted), takes_back };
+    let planned = |takes_back| Planned { live: None, result: Some(&wanted), takes_back, leaving: &[] };
     let none = Makers::new();
     let Outlook::Known(Err(problem)) = outlook(&empty, &none, planned(false)) else { panic!("a plan") };
     assert!(problem.contains("has no machines"), "{problem}");
@@ -195,7 +199,7 @@ fn r5_files_beside_the_configuration_reach_pools_that_override_it() {
         let mut result = plain.clone();
         result["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         for live in [None, Some(&plain)] {
-            let planned = Planned { live, result: Some(&result), takes_back: false };
+            let planned = Planned { live, result: Some(&result), takes_back: false, leaving: &[] };
             let Outlook::Known(Ok(effect)) = outlook(&all, &known, planned) else { panic!("{more}") };
             assert_eq!(effect.pools.into_keys().collect::<Vec<_>>(), reboot, "{more}");
         }
@@ -224,7 +228,7 @@ fn m11_a_second_one_for_a_pool_is_no_plan() {
     assert!(outlook_of(&both[..1], Some(&with_number("")), Some(&other)).unwrap().notes.len() == 1);
     // What a pool still lists may be what is left of our own, or of one that is gone.
     let first = |makers: &Makers| {
-        let planned = Planned { live: None, result: Some(&other), takes_back: false };
+        let planned = Planned { live: None, result: Some(&other), takes_back: false, leaving: &[] };
         outlook(&pools(&both[..1]), makers, planned)
     };
     assert_eq!(first(&Makers::new()), Outlook::Unread(vec![both[0].to_owned()]));

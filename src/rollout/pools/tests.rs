@@ -165,7 +165,8 @@ fn a_paused_pool_is_paused_and_an_empty_one_reaches_no_machine() {
     );
     assert!(matches!(standing(&empty), Rollout::Waiting { paused: false, .. }));
     let planned = psi(&["psi=1"]);
-    let outlook = pools(&empty).outlook(Planned { live: None, result: Some(&planned), takes_back: false });
+    let outlook =
+        pools(&empty).outlook(Planned { live: None, result: Some(&planned), takes_back: false, leaving: &[] });
     assert!(matches!(outlook, Outlook::Known(Err(_))), "blocked at planning already");
 }
 
@@ -288,7 +289,7 @@ fn the_machines_of_pools_can_be_added_up_whatever_they_say() {
     let all = MachineConfigPools::default();
     all.saw_all(&[pool("worker"), pool("infra"), pool("gpu")]);
     let planned = psi(&["psi=1"]);
-    let planned = Planned { live: None, result: Some(&planned), takes_back: false };
+    let planned = Planned { live: None, result: Some(&planned), takes_back: false, leaving: &[] };
     all.study(planned, NEW, Some(&rendered(&["a"])));
     match all.outlook(planned) {
         Outlook::Known(Ok(effect)) => assert_eq!((effect.pools.len(), effect.machines()), (3, 300_000)),
@@ -307,7 +308,7 @@ fn what_one_pool_has_rendered_and_another_one_lists_is_read_once() {
     all.saw_all(&[finished(), with(finished(), &other)]);
     let object = psi(&["psi=1"]);
     let planned = psi(&["psi=1", "more"]);
-    let planned = Planned { live: Some(&object), result: Some(&planned), takes_back: false };
+    let planned = Planned { live: Some(&object), result: Some(&planned), takes_back: false, leaving: &[] };
     let read = rendered(&["psi=1", "more=1"]);
     let mut rounds = 0;
     while let Standing::Unread(names) = all.standing(&object, Change::Edited) {
@@ -374,7 +375,7 @@ fn r8_a_layered_pool_is_told_beforehand() {
     let pools = pools(&finished());
     let wanted = psi(&["psi=1", "more"]);
     let effect = || {
-        let planned = Planned { live: None, result: Some(&wanted), takes_back: false };
+        let planned = Planned { live: None, result: Some(&wanted), takes_back: false, leaving: &[] };
         pools.study(planned, NEW, Some(&rendered(&["a"])));
         match pools.outlook(planned) {
             Outlook::Known(effect) => effect.unwrap(),
