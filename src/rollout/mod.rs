@@ -11,8 +11,6 @@ mod pools;
 
 pub use pools::MachineConfigPools;
 
-use std::collections::BTreeSet;
-
 use profile_sdk::{Access, Declared, Kind};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
-//! MachineConfigs take effect through MachineConfigPools, machine by machine.
-//!
-//! The rule for "done" is that of facts/machine-config-pools.md section 9, read off the real controllers.
+//! MachineConfigs take effect through MachineConfigPools, machine by machine: what is remembered of these.
+
+mod judge;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use profile_sdk::Kind;
 use serde_json::{Value, json};
 
+use self::judge::{Hold, Judged};
 use super::contents::{self, Parts};
 use super::foresight::{self, Place, Source, Studies};
 use super::holdup;
-use super::kubelet::{self, Verdict};
-use super::pool::{Pool, labels, reason};
+use super::kubelet;
+use super::pool::{Pool, labels};
 use super::{Change, MACHINE_CONFIG, Outlook, POOL, Planned, Question, Rollouts, Standing};
 use crate::api::TargetRef;
 use crate::plan::digest;
@@ -242,53 +243,7 @@ impl Rollouts for MachineConfigPools {
     }
 }
 
-/// What an object waits for.
-#[derive(Debug)]
-struct Hold {
-    text: String,
-    /// Somebody has paused it.
-    paused: bool,
-    /// If it lasts, only a person can make it go on.
-    stuck: bool,
-}
-
-/// How far an object is.
-enum Judged {
-    Unread(Vec<String>),
-    Waits(Hold),
-    Is(Rollout),
-}
-
 impl State {
-    fn judged(&self, object: &Value, change: Change) -> Judged {
-        if change == Change::Removed {
-            return self.without(object);
-        }
-        let selecting = self.selecting(object);
-        if selecting.is_empty() {
-            return waiting("no MachineConfigPool selects it".to_owned());
-        }
-        if kubelet::is(&TargetRef::of(object)) {
-            return self.of_kubelet(object, change);
-        }
-        let content = content(object);
-        // The list of sources is read first: only a pool that names the object is worth reading the content for.
-        let name = name(object);
-        let listed = |pool: &&&Pool| pool.sources.contains(name);
-        let unread: BTreeSet<_> =
-            selecting.iter().filter(listed).flat_map(|pool| self.unread(pool, name, &content, change)).collect();
-        if !unread.is_empty() {
-            return Judged::Unread(unread.into_iter().collect());
-        }
-        for pool in &selecting {
-            let held = listed(&pool) && self.holds(pool, name, object, &content, change);
-            if let Some(hold) = unfinished(pool, held) {
-                return Judged::Waits(hold);
-            }
-        }
-        done(&selecting)
-    }
-
     fn read(&self, object: &Value) -> Pool {
         let mut pool = Pool::read(object);
         pool.layered = self.layered.as_ref().is_some_and(|named| named.contains(&pool.name));
@@ -383,86 +338,6 @@ impl State {
         }
     }
 
-    /// How far pools are without `object`: first none of them may list it any more, nor what was made of it. Of that the name is not
-    /// known any more: it is listed and does not exist.
-    fn without(&self, object: &Value) -> Judged {
-        let pools = self.concerned(object);
-        let is_kubelet = kubelet::is(&TargetRef::of(object));
-        let made = |pool: &Pool| -> Vec<String> {
-            pool.sources.iter().filter(|source| is_kubelet && kubelet::is_generated(source)).cloned().collect()
-        };
-        let exists = |pool: &Pool, source: &str| self.exists.get(&(pool.wanted.clone(), of_removed(object, source)));
-        let unread =
-            |pool: &&Pool| made(pool).into_iter().filter(|source| exists(pool, source).is_none()).collect::<Vec<_>>();
-        let unread: BTreeSet<_> = pools.iter().flat_map(unread).collect();
-        if !unread.is_empty() {
-            return Judged::Unread(unread.into_iter().collect());
-        }
-        for pool in pools {
-            let is_gone = |source: &String| exists(pool, source) == Some(&false);
-            if pool.sources.contains(name(object)) || made(pool).iter().any(is_gone) {
-                return waiting(format!("MachineConfigPool {} has not rendered without it yet", pool.name));
-            }
-            if let Some(hold) = unfinished(pool, true) {
-                return Judged::Waits(hold);
-            }
-        }
-        Judged::Is(Rollout::Done("no pool renders it any more".to_owned()))
-    }
-
-    /// How far the pools that `object` reaches are with a KubeletConfig: what they render is the MachineConfig that is made of it.
-    fn of_kubelet(&self, object: &Value, change: Change) -> Judged {
-        match kubelet::verdict(object) {
-            Verdict::Unseen => {
-                return waiting("the machine-config controllers have not looked at it yet".to_owned());
-            }
-            Verdict::Refused(problem) => {
-                return Judged::Is(Rollout::Failed(format!("the machine-config controllers refuse it: {problem}")));
-            }
-            Verdict::Accepted => {}
-        }
-        let reached: Vec<_> = kubelet::reached(&self.pools, object)
-            .into_iter()
-            .filter(|(pool, made_for)| kubelet::counts(object, pool, made_for) || kubelet::has_files_beside(object))
-            .collect();
-        if reached.is_empty() {
-            // What is listed may be left of one that is gone: that passes.
-            let all = kubelet::reached(&self.pools, object);
-            let by: BTreeSet<_> =
-                all.iter().filter_map(|(pool, made_for)| kubelet::later(object, pool, made_for)).collect();
-            let text = format!(
-                "another KubeletConfig overrides it (rendered as {}): put what both set into one of them, and delete the other or set this item aside",
-                Vec::from_iter(by).join(", ")
-            );
-            return Judged::Waits(Hold { text, paused: false, stuck: true });
-        }
-        let mut unread = BTreeSet::new();
-        let mut held = Vec::new();
-        for (pool, made_for) in &reached {
-            let name = kubelet::generated(object, made_for);
-            held.push(match self.generated.get(&generation_of(object, &name)) {
-                _ if !pool.sources.contains(&name) => false,
-                None => {
-                    unread.insert(name);
-                    false
-                }
-                Some(made) => {
-                    unread.extend(self.unread(pool, &name, &content(made), change));
-                    self.holds(pool, &name, made, &content(made), change)
-                }
-            });
-        }
-        if !unread.is_empty() {
-            return Judged::Unread(unread.into_iter().collect());
-        }
-        for ((pool, _), held) in reached.iter().zip(held) {
-            if let Some(hold) = unfinished(pool, held) {
-                return Judged::Waits(hold);
-            }
-        }
-        done(&reached.into_iter().map(|(pool, _)| pool).collect::<Vec<_>>())
-    }
-
     fn selecting(&self, object: &Value) -> Vec<&Pool> {
         if kubelet::is(&TargetRef::of(object)) {
             return kubelet::reached(&self.pools, object).into_iter().map(|(pool, _)| pool).collect();
@@ -481,77 +356,10 @@ fn is_machine_config(target: &TargetRef) -> bool {
     target.kind == MACHINE_CONFIG.kind && target.api_version.starts_with(MACHINE_CONFIG.group)
 }
 
-/// What `pool` still waits for; `None` if it is done. Nothing is rendered for a pool that is RenderDegraded, and no image is there for one that is
-/// ImageBuildDegraded: each is tried again and again, and may pass (`handleErr` of the render controller; `updateImageBuildDegradedCondition`,
-/// pkg/controller/build/reconciler.go, release-4.20 and later).
-fn unfinished(pool: &Pool, held: bool) -> Option<Hold> {
-    let name = &pool.name;
-    let hold = |text: String, stuck: bool| {
-        Some(Hold { text: format!("MachineConfigPool {name} {text}"), paused: false, stuck })
-    };
-    if !held {
-        return match pool.holds("RenderDegraded") {
-            Some(message) => hold(
-                format!(
-                    "can't render it{}. Correct or delete the MachineConfig to blame: until then nothing new reaches its machines",
-                    reason(message)
-                ),
-                true,
-            ),
-            None => hold("has not rendered it yet".to_owned(), false),
-        };
-    }
-    if pool.observed_generation < pool.generation {
-        return hold("has not begun with it yet".to_owned(), false);
-    }
-    let updated = pool.holds("Updated").is_some()
-        && pool.present == pool.wanted
-        && pool.updated == pool.machines
-        && pool.ready == pool.machines;
-    if updated {
-        return None;
-    }
-    let mut progress = format!("{} of {} machines are updated", pool.updated, pool.machines);
-    if pool.unavailable > 0 {
-        progress.push_str(&format!(", {} at work, cordoned or not ready", pool.unavailable));
-    }
-    if pool.paused {
-        let text = format!("MachineConfigPool {name} is paused ({progress}): unpause it to go on");
-        return Some(Hold { text, paused: true, stuck: false });
-    }
-    let has_no_image = pool.holds("ImageBuildDegraded").is_some();
-    match (pool.holds("NodeDegraded"), pool.trouble()) {
-        (Some(message), _) => hold(
-            format!(
-                "is degraded on {} of its {} machines ({progress}){}",
-                pool.degraded,
-                pool.machines,
-                reason(message)
-            ),
-            false,
-        ),
-        (None, Some(trouble)) => hold(format!("is degraded ({progress}): {trouble}"), has_no_image),
-        (None, None) => hold(format!("is rolling it out: {progress}"), false),
-    }
-}
-
-/// All of `pools` are ready with it.
-fn done(pools: &[&Pool]) -> Judged {
-    if pools.iter().all(|pool| pool.machines == 0) {
-        return waiting("its pools have no machines".to_owned());
-    }
-    let names: Vec<_> = pools.iter().map(|pool| pool.name.as_str()).collect();
-    Judged::Is(Rollout::Done(format!("The machines of MachineConfigPool {} are ready with it", names.join(", "))))
-}
-
 /// What was made of `object` as it is now, under that name: another object of the same name begins anew.
 fn generation_of(object: &Value, name: &str) -> Made {
     let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
     (name.to_owned(), part("/metadata/uid").to_string(), part("/metadata/generation").as_i64().unwrap_or_default())
-}
-
-fn waiting(text: String) -> Judged {
-    Judged::Waits(Hold { text, paused: false, stuck: false })
 }
 
 /// Identifies the content that is looked for, not the object: an edit asks anew.
