@@ -87,7 +87,15 @@ fn profiles_depend_on_the_sdk_and_nothing_else_of_ours() {
 fn the_operator_does_not_ship_what_only_tests_need() {
     let packages = dependencies();
     let (_, operator) = packages.iter().find(|(name, _)| name == "virt-advisor").unwrap();
-    for dev_only in ["controlplane", "mco-simulator", "demo", "bench"] {
+    for dev_only in [
+        "controlplane",
+        "descheduler-simulator",
+        "hco-simulator",
+        "mco-simulator",
+        "node-healthcheck-simulator",
+        "demo",
+        "bench",
+    ] {
         assert!(!operator.contains(&(dev_only.to_owned(), true)), "{dev_only} is a dependency of the operator");
     }
 }

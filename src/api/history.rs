@@ -43,9 +43,13 @@ pub struct HistoryEntry {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 512))]
     pub text: String,
-    /// Machines that it rebooted, or was to.
+    /// Machines that the plan said it would reboot.
     #[serde(default)]
     pub machines: u32,
+    /// Machines that had all that was written for them when it ended, as their pools reported; absent if nothing was written for machines, or if
+    /// that was not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machines_updated: Option<u32>,
     /// What it replaced: as many values as fit, of the last executions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]

@@ -450,6 +450,12 @@ impl Operation {
     pub fn leaves_alone(self) -> bool {
         matches!(self, Self::NoChange | Self::Skipped)
     }
+
+    /// Whether executing the plan writes the object.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Create | Self::Update | Self::Remove)
+    }
 }
 
 /// How far the execution of an item is.

@@ -161,6 +161,10 @@ fn effect(
     loop {
         match pools.outlook(planned) {
             Outlook::Known(known) => return known,
+            Outlook::Unlisted(kind) => {
+                let found: Vec<_> = recorded.iter().filter(|object| is_of(object, &kind)).cloned().collect();
+                pools.saw_listed(kind, &found);
+            }
             Outlook::Unread(names) => {
                 for name in names {
                     let is_it =

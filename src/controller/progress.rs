@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::Context;
 use super::gather::{GatherError, resolve};
-use super::memory::{Memory, Slow};
-use crate::api::{Item, ItemState, Operation, VirtPlatformConfigStatus};
+use super::memory::{Memory, Previewed, Slow};
+use crate::api::{Item, ItemState, Operation, Phase, VirtPlatformConfigStatus};
 use crate::plan::health::Rollout;
 use crate::rollout::{Change, Standing};
 
@@ -85,6 +85,27 @@ async fn holdups(ctx: &Context, object: &Value) -> Vec<String> {
         }
     }
     found
+}
+
+/// How many machines have all that the execution under way has written for them; `None` if it has written nothing for any, or if that is not known.
+pub(super) fn machines_updated(
+    ctx: &Context,
+    status: &VirtPlatformConfigStatus,
+    known: &BTreeMap<String, Previewed>,
+) -> Option<u32> {
+    let executing = status.phase == Some(Phase::InProgress);
+    let is_written = |item: &&Item| {
+        let has_begun = matches!(item.state, ItemState::InProgress | ItemState::Completed);
+        executing && has_begun && item.operation.writes() && ctx.rollouts.concern(&item.target_ref)
+    };
+    let mut pools: BTreeMap<String, u32> = BTreeMap::new();
+    for item in status.items.iter().filter(is_written) {
+        let object = known.get(&item.name)?.followed.as_ref()?;
+        for (pool, machines) in ctx.rollouts.updated(object, change(Some(item))) {
+            pools.entry(pool).and_modify(|least| *least = machines.min(*least)).or_insert(machines);
+        }
+    }
+    (!pools.is_empty()).then(|| pools.values().fold(0_u32, |sum, machines| sum.saturating_add(*machines)))
 }
 
 /// How far `object` is, reading what must be read for it.

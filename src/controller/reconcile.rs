@@ -16,6 +16,7 @@ use super::caught::{Panicked, caught};
 use super::followed;
 use super::gather::{self, GatherError};
 use super::memory::{Call, Memory, Settled, spread};
+use super::progress::machines_updated;
 use super::triggers::Causes;
 use super::{Context, report};
 use crate::api::{
@@ -226,6 +227,9 @@ async fn look(
         memory.recorded = record(ctx, config, &report::latest_notes(&old, now()), now()).await;
     }
 
+    // Where it ends by this look, nothing is followed any more after it.
+    let updated_before = machines_updated(ctx, &old, &memory.items);
+
     // Gather and draft: the profile's drafts are previewed as soon as it made them.
     let world = if wanted.deleting || wanted.action == Action::Ignore {
         ctx.stand_aside(&name, memory);
@@ -241,7 +245,16 @@ async fn look(
         ctx.displays(config);
     }
     let made_anew = ctx.is_made_anew(config);
-    let seen = Observed { wanted: &wanted, status: &old, world, version: ctx.version, declared_impact, made_anew };
+    let machines_updated = machines_updated(ctx, &old, &memory.items).or(updated_before);
+    let seen = Observed {
+        wanted: &wanted,
+        status: &old,
+        world,
+        version: ctx.version,
+        declared_impact,
+        machines_updated,
+        made_anew,
+    };
 
     let planned_in = began.elapsed();
     let now = now();

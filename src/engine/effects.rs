@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use profile_sdk::{Body, Draft};
+use profile_sdk::{Body, Draft, Kind};
 
 use super::{Engine, EngineError};
 use crate::cluster::ClusterError;
 use crate::plan::compose::target;
 use crate::plan::diff;
 use crate::plan::item::{Effect, Preview};
-use crate::rollout::{MACHINE_OS_CONFIG, Outlook, Planned};
+use crate::rollout::{Outlook, Planned};
 
 /// Rendered configurations that are in memory at a time: each has hundreds of kilobytes.
 const LARGE_READS: usize = 2;
@@ -37,13 +37,11 @@ impl Engine<'_> {
         if exact {
             self.rollouts.read_anew();
         }
-        if changes.iter().any(Option::is_some) && (exact || !self.rollouts.knows_layers()) {
-            self.list_layers().await?;
-        }
         let mut verdicts: Vec<Option<Verdict>> =
             changes.iter().map(|change| change.is_none().then(|| Ok(Effect::default()))).collect();
         loop {
             let mut unread: BTreeMap<String, Vec<(usize, Planned<'_>)>> = BTreeMap::new();
+            let mut unlisted = Vec::new();
             for (index, (verdict, change)) in verdicts.iter_mut().zip(&changes).enumerate() {
                 let Some(change) = change.filter(|_| verdict.is_none()) else { continue };
                 match self.rollouts.outlook(change) {
@@ -53,10 +51,15 @@ impl Engine<'_> {
                             unread.entry(name).or_default().push((index, change));
                         }
                     }
+                    Outlook::Unlisted(kind) if unlisted.contains(&kind) => {}
+                    Outlook::Unlisted(kind) => unlisted.push(kind),
                 }
             }
-            if unread.is_empty() {
+            if unread.is_empty() && unlisted.is_empty() {
                 break;
+            }
+            for kind in unlisted {
+                self.list(kind).await?;
             }
             let reads: Vec<_> = unread.into_iter().map(|(name, changes)| self.study(name, changes)).collect();
             let reads = stream::iter(reads).buffer_unordered(LARGE_READS);
@@ -74,9 +77,8 @@ impl Engine<'_> {
         Ok(judged.collect())
     }
 
-    /// Reads for which pools images are built. Who may not know that plans without it.
-    async fn list_layers(&self) -> Result<(), EngineError> {
-        let kind = MACHINE_OS_CONFIG;
+    /// Lists what effects depend on. Who may not know that plans without it.
+    async fn list(&self, kind: Kind) -> Result<(), EngineError> {
         let fails = |source| EngineError::Object { object: kind.plural.to_owned(), source };
         let found = match self.cluster.resolve(&kind).await.map_err(fails)? {
             Some(served) => self.cluster.list(&served).await,
@@ -84,12 +86,12 @@ impl Engine<'_> {
         };
         let found = match found {
             Err(ClusterError::Refused(refusal)) => {
-                tracing::warn!(%refusal, "which pools are layered is not known");
+                tracing::warn!(%refusal, kind = kind.kind, "what the cluster has of this kind is not known, and plans are made as if it had none");
                 Vec::new()
             }
             found => found.map_err(fails)?,
         };
-        self.rollouts.saw_layers(&found);
+        self.rollouts.saw_listed(kind, &found);
         Ok(())
     }
 

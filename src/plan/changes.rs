@@ -109,7 +109,7 @@ pub(super) fn stale_items(status: &VirtPlatformConfigStatus, plan: &Plan) -> Str
     // What was written of it is as it was to become, and no change of others.
     let is_ours = |fresh: &PlanItem, item: &Item| {
         fresh.operation == Operation::NoChange
-            && writes(item.operation)
+            && item.operation.writes()
             && item.applied.is_some()
             && fresh.moved.is_empty()
     };
@@ -127,7 +127,7 @@ pub(super) fn stale_items(status: &VirtPlatformConfigStatus, plan: &Plan) -> Str
                 what = moved::later_than(&shown_at, FIELD_MANAGER, &item.glimpses);
             }
             let pools: Vec<_> = item.effect.pools.keys().cloned().collect();
-            if shown(item).is_some_and(|shown| shown.pools != pools && writes(shown.operation)) {
+            if shown(item).is_some_and(|shown| shown.pools != pools && shown.operation.writes()) {
                 let pools = if pools.is_empty() { "none".to_owned() } else { pools.join(", ") };
                 what.insert(0, format!("pools whose machines reboot: {pools}"));
             }
@@ -187,9 +187,4 @@ fn moved_terms(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<String> {
         allows.into_iter().chain(has).chain(turned.into_iter().flatten())
     });
     moved.take(NAMED).collect()
-}
-
-/// Whether an item changes anything when the plan is executed.
-pub(super) fn writes(operation: Operation) -> bool {
-    matches!(operation, Operation::Create | Operation::Update | Operation::Remove)
 }

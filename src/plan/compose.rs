@@ -77,7 +77,10 @@ pub fn unmoved(draft: &Draft, document: Option<&'static Document>, item: &PlanIt
     (now.uid == applied.uid && now.hash == applied.hash && !being_deleted).then(|| PlanItem {
         resource_version: metadata(live, "resourceVersion"),
         glimpses: moved::glimpses(live, &item.owned, hides_paths, &redactor),
-        rollout: health::of(live),
+        rollout: match item.has_status {
+            true => health::as_reported(health::of(live), live),
+            false => health::of(live),
+        },
         speaks: health::speaks(live),
         trouble: health::trouble(live),
         ..item.clone()
@@ -227,6 +230,9 @@ fn applied(
     if !effect.overridden.is_empty() {
         review["overridden"] = json!(effect.overridden);
     }
+    if !effect.drained.is_empty() {
+        review["drained"] = json!(effect.drained.keys().collect::<Vec<_>>());
+    }
     let conflicts: Vec<_> = conflicts.into_iter().map(|(_, conflict)| conflict).collect();
     let sentences = message::Sentences { conflicts: &conflicts, lost: &lost, kept: &kept, effect: &effect };
     let message = message::of_apply(draft, operation, &sentences, &ownership::earlier(live, &owned));
@@ -351,7 +357,7 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
     let effect = if operation == Operation::NoChange { Effect::default() } else { effect };
     let owned = fields::applied_by(live, manager);
     let uid = metadata(live, "uid");
-    let review = json!({
+    let mut review = json!({
         "target": target,
         "uid": uid,
         "operation": operation,
@@ -363,6 +369,9 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
         },
         "pools": effect.pools.keys().collect::<Vec<_>>(),
     });
+    if !effect.drained.is_empty() {
+        review["drained"] = json!(effect.drained.keys().collect::<Vec<_>>());
+    }
     let lead = message::of_removal(draft, operation, states.result.is_none(), &stays_for, &effect);
     change.told(PlanItem {
         operation,
@@ -471,6 +480,7 @@ fn blank(draft: &Draft) -> PlanItem {
         rollout: waiting("blocked"),
         in_effect_since: None,
         speaks: false,
+        has_status: false,
         trouble: None,
         overridden: BTreeMap::new(),
     }
@@ -496,7 +506,7 @@ fn beside(change: &Change, ours: &[FieldPath]) -> Vec<String> {
     paths.iter().map(ToString::to_string).chain(lists.map(|(list, _)| list.clone())).collect()
 }
 
-/// Reboots are the worst. Else the profile's word counts; where it leaves it to us, it depends on what changes: labels and
+/// Reboots and drains are the worst. Else the profile's word counts; where it leaves it to us, it depends on what changes: labels and
 /// annotations disturb nothing, what a controller acts on may.
 fn severity(impact: Impact, operation: Operation, change: &Change, effect: &Effect) -> Severity {
     let parts = |object: &Option<Value>| {
@@ -508,7 +518,7 @@ fn severity(impact: Impact, operation: Operation, change: &Change, effect: &Effe
     };
     match (operation, impact) {
         (Operation::NoChange | Operation::Blocked | Operation::Skipped, _) => Severity::Low,
-        _ if effect.machines() > 0 => Severity::High,
+        _ if effect.machines() > 0 || !effect.drained.is_empty() => Severity::High,
         (_, Impact::Low) => Severity::Low,
         (_, Impact::Medium) => Severity::Medium,
         (_, Impact::High) => Severity::High,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use super::changes::{changed_inputs, has_same_inputs, stale_items, writes};
+use super::changes::{changed_inputs, has_same_inputs, stale_items};
 use super::decision::{Decision, Execution, Publication};
 use super::guard::{Guard, stops};
 use super::health::Rollout;
@@ -72,7 +72,7 @@ fn withdrawn(seen: &Observed<'_>, plan: &Plan) -> Decision {
     let is_written = |item: &&Item| {
         item.applied.is_some() || (item.operation == Operation::Remove && item.wait_started_at.is_some())
     };
-    let written = status.items.iter().filter(|item| writes(item.operation)).filter(is_written);
+    let written = status.items.iter().filter(|item| item.operation.writes()).filter(is_written);
     let done: Vec<_> = written.map(|item| item.name.as_str()).collect();
     let detail = match done.as_slice() {
         [] => "Execution was stopped before anything was written.".to_owned(),

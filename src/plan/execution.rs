@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::approval::Waiting;
-use super::changes::{changed_inputs, stale_items, writes};
+use super::changes::{changed_inputs, stale_items};
 use super::decision::{Decision, Execution, Failure, LookAgain, Publication, Step};
 use super::guard::{Guard, stops};
 use super::health::Rollout;
@@ -144,7 +144,8 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
 /// An item that is in effect, if its owner has had the time to see the change: HyperConverged publishes that all is well first and the truth
 /// up to three seconds later (observed at 03da3cff7325, facts/owners.md H5).
 fn settled(item: &Item, fresh: &PlanItem, text: String, now: Timestamp) -> Standing {
-    let written = item.wait_started_at.as_ref().filter(|_| fresh.speaks && item.state == ItemState::InProgress);
+    let may_speak = fresh.speaks || fresh.has_status;
+    let written = item.wait_started_at.as_ref().filter(|_| may_speak && item.state == ItemState::InProgress);
     // A controller that was away sees the change long after it was written.
     let since = written.map(|written| fresh.in_effect_since.map_or(written.0, |since| since.max(written.0)));
     match since.and_then(|since| since.checked_add(SETTLING).ok()).filter(|until| *until > now) {
@@ -167,7 +168,7 @@ fn unknown(seen: &Observed<'_>, item: &Item, why: &str, now: Timestamp) -> Stand
 /// Where an item stands by its memory alone.
 fn unlooked(item: &Item) -> Standing {
     match item.state {
-        ItemState::Pending if writes(item.operation) => Standing::Pending,
+        ItemState::Pending if item.operation.writes() => Standing::Pending,
         ItemState::Pending | ItemState::Completed => Standing::Completed(item.message.clone()),
         ItemState::InProgress => Standing::Unwritten,
         ItemState::Failed => Standing::Failed(item.message.clone()),
@@ -328,13 +329,13 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     }
 }
 
-/// The terms that were `approved`, with those that pools have now where something that is not written yet reboots their machines: somebody may
+/// The terms that were `approved`, with those that pools have now where something that is not written yet reboots or drains their machines: somebody may
 /// let more of them reboot at a time.
 fn in_force(approved: &Terms, items: &[Item], plan: &Plan) -> Terms {
     let mut terms = approved.clone();
     let fresh = items.iter().filter_map(|item| Some((item, plan.item(&item.name)?)));
     let unwritten = fresh.filter(|(item, fresh)| is_unwritten(item, fresh));
-    for pool in unwritten.flat_map(|(_, fresh)| fresh.effect.pools.keys()) {
+    for pool in unwritten.flat_map(|(_, fresh)| fresh.effect.disturbed()).map(|(pool, _)| pool) {
         let mut now = plan.basis.terms.pools.get(pool).cloned().unwrap_or_default();
         // A machine that fails is waited for, and is no other plan of what comes after it.
         now.degraded = approved.pools.get(pool).is_some_and(|approved| approved.degraded);
@@ -352,12 +353,12 @@ fn is_written(item: &Item, fresh: &PlanItem) -> bool {
     let as_wanted = item.state == ItemState::InProgress && fresh.operation == Operation::NoChange;
     // Of a removal nothing is remembered but that it is waited for.
     let is_removed = item.operation == Operation::Remove && item.wait_started_at.is_some();
-    (writes(item.operation) && item.applied.is_some()) || is_removed || as_wanted
+    (item.operation.writes() && item.applied.is_some()) || is_removed || as_wanted
 }
 
 /// Whether the item must still be exactly as it was reviewed: nothing of it has been written.
 fn is_unwritten(item: &Item, fresh: &PlanItem) -> bool {
-    !writes(item.operation) || (!is_written(item, fresh) && item.state != ItemState::Failed)
+    !item.operation.writes() || (!is_written(item, fresh) && item.state != ItemState::Failed)
 }
 
 /// What is written now of items whose intent is only being stored: nothing.

@@ -62,6 +62,16 @@ pub fn of(object: &Value) -> Rollout {
     }
 }
 
+/// `rollout` of `object`, whose kind has a status: nobody can tell that it is in effect while its owner has reported nothing.
+#[must_use]
+pub fn as_reported(rollout: Rollout, object: &Value) -> Rollout {
+    let is_silent = object.get("status").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty);
+    match rollout {
+        Rollout::Done(_) if is_silent => Rollout::Done("its owner has not reported on it yet".to_owned()),
+        rollout => rollout,
+    }
+}
+
 /// What the owner of `object` says is wrong with it: the condition and its sentence.
 #[must_use]
 pub fn trouble(object: &Value) -> Option<String> {

@@ -89,10 +89,10 @@ impl Preview {
 /// What happens to the machines of a pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolEffect {
-    /// How many machines it has. All of them reboot.
+    /// How many machines it has. It happens to all of them.
     pub machines: u32,
-    /// How many of them reboot at a time, at most: what the pool's maxUnavailable comes to, which may be more than it has. 0 if
-    /// that is not valid: then none reboots before it is corrected.
+    /// To how many of them at a time, at most: what the pool's maxUnavailable comes to, which may be more than it has. 0 if
+    /// that is not valid: then it happens to none before it is corrected.
     pub at_once: u32,
     /// The pool's maxUnavailable as it is written, if it is.
     pub max_unavailable: Option<String>,
@@ -107,6 +107,8 @@ pub struct PoolEffect {
 pub struct Effect {
     /// Pools whose machines reboot.
     pub pools: BTreeMap<String, PoolEffect>,
+    /// Pools whose machines are drained, or may be, and do not reboot.
+    pub drained: BTreeMap<String, PoolEffect>,
     /// What the reviewer should know, for example a paused pool.
     pub notes: Vec<String>,
     /// The parts of it that others override ([`part`]): the machines of that pool keep what they have.
@@ -131,6 +133,11 @@ impl Effect {
             self.notes
                 .push(format!("Pool {pool} has no machines now: those that join it are set up with this change."));
         }
+    }
+
+    /// Pools whose machines can't run what they run for a while, each once.
+    pub fn disturbed(&self) -> impl Iterator<Item = (&String, &PoolEffect)> {
+        self.pools.iter().chain(self.drained.iter().filter(|(pool, _)| !self.pools.contains_key(*pool)))
     }
 
     /// Machines that reboot.
@@ -233,6 +240,8 @@ pub struct PlanItem {
     pub in_effect_since: Option<Timestamp>,
     /// Whether its owner says how it is ([`super::health::speaks`]).
     pub speaks: bool,
+    /// Whether its kind has a status, in which its owner may say so, and that is how its rollout is known.
+    pub has_status: bool,
     /// What its owner says is wrong.
     pub trouble: Option<String>,
     /// What others override of it, where it is as wanted.
@@ -243,7 +252,7 @@ impl PlanItem {
     /// Whether executing the plan writes this item.
     #[must_use]
     pub fn changes(&self) -> bool {
-        matches!(self.operation, Operation::Create | Operation::Update | Operation::Remove)
+        self.operation.writes()
     }
 
     /// Whether executing the plan makes of the object exactly what was `applied` before.

@@ -73,15 +73,22 @@ pub(super) fn of_removal(
 fn reboots(effect: &Effect) -> Vec<String> {
     let pools = effect.pools.iter().filter(|(_, pool)| pool.machines > 0);
     pools
-        .map(|(name, PoolEffect { machines, at_once, .. })| match (machines, at_once) {
-            (1, _) => format!("Reboots the only machine of pool {name}."),
-            // A note says what keeps it from that.
-            (_, 0) => format!("Reboots the {machines} machines of pool {name}."),
-            (_, 1) => format!("Reboots the {machines} machines of pool {name}, one by one."),
-            _ if at_once >= machines => format!("Reboots the {machines} machines of pool {name}, all at once."),
-            _ => format!("Reboots the {machines} machines of pool {name}, at most {at_once} at a time."),
+        .map(|(name, PoolEffect { machines, at_once: together, .. })| {
+            format!("Reboots {}.", at_once(*machines, *together, name))
         })
         .collect()
+}
+
+/// So many machines of `pool`, and how many at a time.
+pub(crate) fn at_once(machines: u32, at_once: u32, pool: &str) -> String {
+    match (machines, at_once) {
+        (1, _) => format!("the only machine of pool {pool}"),
+        // A note says what keeps it from that.
+        (_, 0) => format!("the {machines} machines of pool {pool}"),
+        (_, 1) => format!("the {machines} machines of pool {pool}, one by one"),
+        _ if at_once >= machines => format!("the {machines} machines of pool {pool}, all at once"),
+        _ => format!("the {machines} machines of pool {pool}, at most {at_once} at a time"),
+    }
 }
 
 /// `message`, saying what is not shown: so many secret values, and the lines of `document` that stay.

@@ -150,9 +150,9 @@ impl Plan {
     }
 }
 
-/// How many machines of each pool `items` reboot, where that is more than what a reader expects.
+/// How many machines of each pool `items` reboot or drain, where that is more than what a reader expects.
 fn pool_terms(items: &[PlanItem]) -> BTreeMap<String, PoolTerms> {
-    let pools = items.iter().flat_map(|item| &item.effect.pools);
+    let pools = items.iter().flat_map(|item| item.effect.disturbed());
     let terms = pools.map(|(pool, effect)| {
         let magnitude = 10_u32.checked_pow(effect.machines.checked_ilog10().unwrap_or_default());
         let terms = PoolTerms {

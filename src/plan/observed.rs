@@ -152,6 +152,8 @@ pub struct Observed<'a> {
     pub version: &'a str,
     /// The impact that the profile declares, shown as long as there is no plan.
     pub declared_impact: Severity,
+    /// Machines that have all that the execution under way has written for them, as far as that is known.
+    pub machines_updated: Option<u32>,
     /// Whether a plan may have been on display under this name before this object was made.
     pub made_anew: bool,
 }

@@ -3,7 +3,6 @@
 use profile_sdk::{Body, Draft, ObjectRef};
 use serde_json::Value;
 
-use super::changes::writes;
 use super::check::LABEL_LIMIT;
 use super::compose::target;
 use super::{digest, wire};
@@ -18,7 +17,7 @@ pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], options: Op
     let wanted: Vec<_> = drafts.iter().map(target).collect();
     let leaves = |item: &&Item| {
         // What was about to be written may be there, although nobody remembers.
-        let begun = item.state == ItemState::InProgress && writes(item.operation);
+        let begun = item.state == ItemState::InProgress && item.operation.writes();
         let taken = begun || [&item.applied, &item.applied_before].into_iter().flatten().any(owns);
         let open = item.state != ItemState::Completed || item.operation != Operation::NoChange;
         let stays = item.prune && (open || status.applied_options.as_ref() == options);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::approval::THRASHING;
-use super::changes::{drifted_inputs, is_trace, with_earlier_values, writes};
+use super::changes::{drifted_inputs, is_trace, with_earlier_values};
 use super::conditions::{self, Verdict};
 use super::decision::{Decision, Execution, Failure, Publication, Step};
 use super::guard::{Guard, stops};
@@ -65,18 +65,18 @@ pub fn compose(
     let (phase, reason, text) = match decision {
         Decision::Leave | Decision::Hold => return None,
         Decision::StandAside => {
-            end(&mut status, Some("Withdrawn"), now);
+            end(&mut status, seen, Some("Withdrawn"), now);
             if let Some(planned) = &mut status.planned_spec {
                 planned.used_plan_hash = still_named(planned.used_plan_hash.take(), seen);
             }
             (Phase::Ignored, reason::IGNORED, summary::IGNORED.to_owned())
         }
         Decision::Reject(problem) => {
-            end(&mut status, Some("Failed"), now);
+            end(&mut status, seen, Some("Failed"), now);
             (Phase::Failed, reason::INVALID, problem.clone())
         }
         Decision::AwaitPrerequisites(missing) => {
-            end(&mut status, Some("Stale"), now);
+            end(&mut status, seen, Some("Stale"), now);
             (Phase::PrerequisiteFailed, reason::PREREQUISITES_FAILED, missing.join("\n"))
         }
         Decision::Publish(publication) => publish(&mut status, seen, publication, &mut changed, now),
@@ -89,7 +89,7 @@ pub fn compose(
                 planned.replan.clone_from(&seen.wanted.replan);
             }
             let outcome = if *phase == Phase::Failed { "Failed" } else { "CompletedWithErrors" };
-            end(&mut status, Some(outcome), now);
+            end(&mut status, seen, Some(outcome), now);
             (*phase, reason::ITEM_FAILED, message.clone())
         }
     };
@@ -132,7 +132,7 @@ fn publish(
     changed: &mut String,
     now: Timestamp,
 ) -> (Phase, &'static str, String) {
-    end(status, publication.ended, now);
+    end(status, seen, publication.ended, now);
     let Publication { phase, reason, .. } = *publication;
     changed.clone_from(&publication.detail);
     let Some(plan) = planned(seen) else {
@@ -182,7 +182,7 @@ fn execute(
     now: Timestamp,
 ) -> (Phase, &'static str, String) {
     if execution.replaces {
-        end(status, Some("Stale"), now);
+        end(status, seen, Some("Stale"), now);
     }
     let begins = execution.replaces || seen.status.phase != Some(Phase::InProgress) || seen.status.approval.is_none();
     if let Some(plan) = planned(seen).filter(|_| begins) {
@@ -342,7 +342,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
     let overridden = overridden::expected(fresh, before, is_done);
     let unforeseen = if is_done { overridden::of_item(fresh, &overridden) } else { None };
     // An owner may say later that what it has is in effect, or is not.
-    let is_told = fresh.speaks && !fresh.prune && matches!(fresh.rollout, Rollout::Done(_));
+    let is_told = (fresh.speaks || fresh.has_status) && !fresh.prune && matches!(fresh.rollout, Rollout::Done(_));
     let back = before.filter(|_| is_done && unforeseen.is_none());
     let back = back.and_then(|item| overridden::comes_back(fresh, &item.message));
     let kept = finished.filter(|item| !item.message.starts_with(overridden::MARK) && !is_told);
@@ -471,7 +471,7 @@ fn forget_oldest(history: &mut Vec<HistoryEntry>) {
 }
 
 /// An execution, if one was under way, has ended: into the history, and its approval is used up.
-fn end(status: &mut Status, outcome: Option<&str>, now: Timestamp) {
+fn end(status: &mut Status, seen: &Observed<'_>, outcome: Option<&str>, now: Timestamp) {
     let executing = status.phase == Some(Phase::InProgress);
     if let (Some(approval), Some(outcome), true) = (&status.approval, outcome, executing) {
         let is_written = |name: &str| {
@@ -489,6 +489,7 @@ fn end(status: &mut Status, outcome: Option<&str>, now: Timestamp) {
             operator_version: status.operator_version.clone(),
             text: approval.text.clone(),
             machines: approval.machines,
+            machines_updated: seen.machines_updated,
             // What it has not come to was not replaced.
             replaced: approval.replaced.iter().filter(|replaced| is_written(&replaced.item)).cloned().collect(),
         };
@@ -498,7 +499,7 @@ fn end(status: &mut Status, outcome: Option<&str>, now: Timestamp) {
     }
     for item in &mut status.items {
         let is_open = matches!(item.state, ItemState::Pending | ItemState::InProgress);
-        if executing && is_open && writes(item.operation) && item.applied.is_none() && item.wait_started_at.is_none() {
+        if executing && is_open && item.operation.writes() && item.applied.is_none() && item.wait_started_at.is_none() {
             set_state(item, ItemState::Pending, "Not written: the execution has ended.", now);
         }
         // What this execution has not written is as it was left before.

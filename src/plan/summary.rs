@@ -79,6 +79,19 @@ fn rebooting(plan: &Plan, is_of: impl Fn(u32) -> bool) -> Option<String> {
     Some(format!("{machines} ({word} {}){more}", names.join(", ")))
 }
 
+/// Which pools are drained only, in what follows how many machines reboot.
+fn drained(plan: &Plan) -> String {
+    let rebooting = pools(plan, |_| true);
+    let drained = plan.items.iter().flat_map(|item| item.effect.drained.keys());
+    let drained: BTreeSet<_> = drained.filter(|pool| !rebooting.contains_key(*pool)).cloned().collect();
+    let names: Vec<_> = drained.into_iter().take(POOL_LIMIT).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [pool] => format!("; the machines of pool {pool} are drained without a reboot"),
+        pools => format!("; the machines of pools {} are drained without a reboot", pools.join(", ")),
+    }
+}
+
 /// How a change of others becomes what is wanted, whatever drives the value.
 const KEEP: &str = "To keep it, change the option that drives the value, override the value in spec.overrides, set the item aside in \
                     spec.items, or set spec.action to Ignore.";
@@ -224,10 +237,11 @@ pub fn in_figures(plan: &Plan) -> String {
     let last = ends_with(plan);
     let reboots = rebooting(plan, |wave| last.is_none_or(|last| wave <= last));
     let reboots = reboots.unwrap_or_else(|| "no machine reboots".to_owned());
+    let drained = drained(plan);
     let later = last.and_then(|last| rebooting(plan, |wave| wave > last));
     let later =
         later.map(|later| format!(" After what is previewed later is approved as well, {later}.")).unwrap_or_default();
-    format!("{}; {reboots}.{later}{}", in_counts(plan), taken(plan))
+    format!("{}; {reboots}{drained}.{later}{}", in_counts(plan), taken(plan))
 }
 
 /// How many items of each operation there are.

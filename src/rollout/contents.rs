@@ -13,6 +13,7 @@ const ARGUMENTS: &str = "/spec/kernelArguments";
 const EXTENSIONS: &str = "/spec/extensions";
 const FILES: &str = "/spec/config/storage/files";
 const UNITS: &str = "/spec/config/systemd/units";
+const USERS: &str = "/spec/config/passwd";
 /// The member of a unit with its drop-ins.
 const DROPINS: &str = "dropins";
 /// The member of a file with what it holds.
@@ -63,6 +64,34 @@ pub(super) fn claims(object: &Value) -> BTreeMap<String, String> {
     let files = list(object, FILES).iter().map(claim_of_file);
     let units = list(object, UNITS).iter().flat_map(claims_of_unit);
     files.chain(units.map(|(_, part, claim)| (claim, digest::sha256(&compact(part, ""))))).collect()
+}
+
+/// What a MachineConfig says of files and units, by the name of each and its member: rendering merges them member by member, the drop-ins of a unit
+/// one by one. The empty member says that it is there. Each with a digest of its value.
+pub(super) type Members = BTreeMap<(String, String), String>;
+
+/// The members of the files and units of `object` for whose names `wanted` says so.
+pub(super) fn members(object: &Value, wanted: impl Fn(&str) -> bool) -> Members {
+    let mut found = Members::new();
+    for file in list(object, FILES).iter().filter(|file| wanted(identity(file, "path"))) {
+        let says = |member: &str, value: &Value| !["path", "overwrite"].contains(&member) && says_something(value);
+        for (member, value) in file.as_object().into_iter().flatten().filter(|(member, value)| says(member, value)) {
+            let digest = match member.as_str() {
+                // Where rendering keeps an empty compression, it is part of the content.
+                CONTENTS => digest::sha256(&(compact(value, ""), compression(file))),
+                _ => digest::sha256(&compact(value, "")),
+            };
+            found.insert((identity(file, "path").to_owned(), member.clone()), digest);
+        }
+        found.insert((identity(file, "path").to_owned(), String::new()), String::new());
+    }
+    for unit in list(object, UNITS).iter().filter(|unit| wanted(identity(unit, "name"))) {
+        let name = identity(unit, "name");
+        let claims = claims_of_unit(unit).into_iter();
+        found.extend(claims.map(|(_, part, claim)| ((name.to_owned(), claim), digest::sha256(&compact(part, "")))));
+        found.insert((name.to_owned(), String::new()), String::new());
+    }
+    found
 }
 
 /// What a file decides. That it is written over what is there, rendering says of each.
@@ -203,25 +232,29 @@ pub(super) struct Differences {
     /// Kernel arguments or extensions are not the same ones in the same order. They are appended, duplicates included, so
     /// another one is another content.
     pub(super) appended: bool,
-    /// Anything else that is not the same: kernel type, FIPS, the operating system's image, users, disks, … Only files and
+    /// Anything else that is not the same: kernel type, FIPS, the operating system's image, disks, … Only files and
     /// units can be there already; of all else a difference is a change.
     pub(super) other: bool,
-    /// The [`claims`] of files and units that go, with a digest of what the pool has of each, by name.
-    pub(super) removed: BTreeMap<String, BTreeMap<String, Option<String>>>,
+    /// SSH keys are not the same: nothing else of users can change.
+    pub(super) keys: bool,
+    /// Files and units that go, by name.
+    pub(super) removed: BTreeSet<String>,
     /// Files and units that the pool has not, or has otherwise, or that the object had otherwise.
     pub(super) entries: Vec<String>,
+    /// Those of them that the pool has: whether anything becomes of the change depends on who else brings them.
+    pub(super) contested: BTreeSet<String>,
+    /// The [`members`] that the object had of what is contested or goes, and those that it wants.
+    pub(super) had: Members,
+    pub(super) wants: Members,
     /// Kernel arguments that the object brings newly.
     pub(super) new_arguments: Vec<String>,
     /// Kernel arguments that the pool has from other objects.
     pub(super) other_arguments: Vec<String>,
-    /// Of the entries, files that the pool has otherwise, from other objects. A unit is merged member by member, a file is
-    /// replaced as a whole.
+    /// Of the entries, files that the pool has otherwise, from other objects.
     pub(super) replaced: Vec<String>,
     /// Members that the pool has of such files and units from other objects, and that rendering leaves in them beside what the object says, by file or
     /// unit: see [`LASTING`].
     pub(super) lasting: BTreeMap<String, Vec<&'static str>>,
-    /// Of units that the pool has from other objects, the [`claims`] that it does not meet, by unit.
-    pub(super) disputed: BTreeMap<String, Vec<String>>,
 }
 
 impl Differences {
@@ -235,6 +268,7 @@ impl Differences {
         let mut found = Self {
             appended: [ARGUMENTS, EXTENSIONS].iter().any(|path| list(before, path) != list(after, path)),
             other: remainder(before) != remainder(after),
+            keys: users(before) != users(after),
             new_arguments: beyond(list(after, ARGUMENTS), list(before, ARGUMENTS)),
             other_arguments: beyond(list(rendered, ARGUMENTS), list(before, ARGUMENTS)),
             ..Self::default()
@@ -260,28 +294,19 @@ impl Differences {
                     continue;
                 }
                 let by_others = |present: &Value| ours.is_none_or(|ours| !covers(present, ours));
+                if present.is_some() {
+                    found.contested.insert(name.to_owned());
+                }
                 if path == FILES && present.copied().is_some_and(by_others) {
                     found.replaced.push(name.to_owned());
                 }
-                if path == UNITS && present.copied().is_some_and(by_others) {
-                    found.disputed.insert(name.to_owned(), missing_of_unit(present.copied(), entry));
-                }
                 found.entries.push(name.to_owned());
             }
-            for entry in list(before, path).iter().filter(|entry| !wanted.contains_key(identity(entry, key))) {
-                let present = match path {
-                    FILES => json!({"spec": {"config": {"storage": {"files": [present.get(identity(entry, key))]}}}}),
-                    _ => json!({"spec": {"config": {"systemd": {"units": [present.get(identity(entry, key))]}}}}),
-                };
-                let present = claims(&present);
-                let own = match path {
-                    FILES => vec![identity(entry, key).to_owned()],
-                    _ => claims_of_unit(entry).into_iter().map(|(_, _, claim)| claim).collect(),
-                };
-                let own = own.into_iter().map(|claim| (claim.clone(), present.get(&claim).cloned()));
-                found.removed.insert(identity(entry, key).to_owned(), own.collect());
-            }
+            let names = list(before, path).iter().map(|entry| identity(entry, key));
+            found.removed.extend(names.filter(|name| !wanted.contains_key(name)).map(str::to_owned));
         }
+        let depends = |name: &str| found.contested.contains(name) || found.removed.contains(name);
+        (found.had, found.wants) = (members(before, depends), members(after, depends));
         found
     }
 }
@@ -292,10 +317,16 @@ fn remainder(object: &Value) -> Value {
     compact(object.pointer("/spec").unwrap_or(&nothing), "/spec")
 }
 
+/// The users of an object.
+fn users(object: &Value) -> Option<Value> {
+    object.pointer(USERS).map(|users| compact(users, "")).filter(says_something)
+}
+
 /// Whether the member at `path` is judged by itself, or says nothing.
 fn is_beside(path: &str, value: &Value) -> bool {
     match path {
         ARGUMENTS | EXTENSIONS | FILES | UNITS => true,
+        USERS => true,
         // Rendering converts all to one version.
         "/spec/config/ignition" => true,
         "/spec/fips" => *value == Value::Bool(false),
@@ -449,7 +480,7 @@ mod tests {
         // What was ours and loses a member is not there already.
         let less = json!({"spec": {"config": {"storage": {"files": [{"path": "/a"}]}}}});
         assert_eq!(Differences::of(Some(&file(1)), Some(&less), &file(1)).entries, ["/a"]);
-        assert!(Differences::of(Some(&file(1)), None, &file(1)).removed.contains_key("/a"));
+        assert!(Differences::of(Some(&file(1)), None, &file(1)).removed.contains("/a"));
     }
 
     #[test]
@@ -464,13 +495,15 @@ mod tests {
             json!({"osImageURL": "quay.io/other"}),
             json!({"fips": true}),
             json!({"kernelType": "realtime"}),
-            json!({"config": {"passwd": {"users": [{"name": "core"}]}}}),
             json!({"config": {"storage": {"directories": [{"path": "/d"}]}}}),
             json!({"config": {"storage": {"luks": [{"name": "l"}]}}}),
             json!({"somethingNew": 1}),
         ] {
             assert!(other(change.clone()), "{change}");
         }
+        let user = json!({"config": {"passwd": {"users": [{"name": "core"}]}}});
+        let found = Differences::of(Some(&psi(json!({}))), Some(&psi(user)), &json!({}));
+        assert!(found.keys && !found.other);
         for same in [
             json!({"fips": false, "kernelType": "default", "osImageURL": ""}),
             json!({"kernelType": "", "extensions": [], "config": {"ignition": {"version": "3.2.0"}}}),

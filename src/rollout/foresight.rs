@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::contents::{self, Differences, Parts};
+use super::contents::{self, Differences, Members, Parts};
+use super::disruption::{Disruption, Policies};
 use super::pool::{Pool, labels};
-use super::{Outlook, Planned};
+use super::{MACHINE_CONFIGURATION, Outlook, Planned};
 use crate::plan::digest;
 use crate::plan::item::{Effect, part};
 use crate::plan::message::listed;
@@ -34,6 +35,7 @@ pub(super) struct Source {
     pub(super) parts: Parts,
     place: Place,
     claims: BTreeMap<String, String>,
+    members: Members,
     lasting: BTreeMap<String, Vec<&'static str>>,
 }
 
@@ -43,6 +45,7 @@ impl Source {
             parts: Parts::of(object),
             place: Place::of(object),
             claims: contents::claims(object),
+            members: contents::members(object, |_| true),
             lasting: contents::lasting_of(object),
         }
     }
@@ -102,8 +105,13 @@ impl Studies {
     }
 }
 
-/// What `planned` sets in motion on `pools`.
-pub(super) fn outlook(pools: &BTreeMap<String, Pool>, studies: &Studies, planned: Planned<'_>) -> Outlook {
+/// What `planned` sets in motion on `pools`, where these node disruption `policies` are in force.
+pub(super) fn outlook(
+    pools: &BTreeMap<String, Pool>,
+    studies: &Studies,
+    policies: Option<&Policies>,
+    planned: Planned<'_>,
+) -> Outlook {
     if let Some(result) = planned.result.filter(|_| !planned.takes_back)
         && let Some(remedy) = reaches_nobody(pools, result)
     {
@@ -123,7 +131,9 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, studies: &Studies, planned
     }
     let mut effect = Effect::default();
     for view in &views {
-        view.add_to(&mut effect);
+        if view.add_to(&mut effect, policies).is_none() {
+            return Outlook::Unlisted(MACHINE_CONFIGURATION);
+        }
     }
     if !planned.takes_back {
         effect.notes.extend(planned.result.and_then(|result| beside(pools, result)));
@@ -241,10 +251,8 @@ impl View<'_> {
         let Some(differences) = self.differences else {
             return vec![pool.wanted.clone()];
         };
-        let is_ours_alone = differences.lasting.is_empty()
-            && differences.replaced.is_empty()
-            && differences.disputed.is_empty()
-            && differences.removed.is_empty();
+        let is_ours_alone =
+            differences.lasting.is_empty() && differences.contested.is_empty() && differences.removed.is_empty();
         if is_ours_alone && Rivals::among(differences).is_empty() {
             return Vec::new();
         }
@@ -268,28 +276,34 @@ impl View<'_> {
         self.listed().filter(|(source, _)| !self.leaving.iter().any(|leaving| leaving == source))
     }
 
-    /// Files that other sources bring too: who, and which of them overrides the object's.
-    fn shared<'a>(&'a self, files: &'a [String]) -> BTreeMap<&'a str, Shared<'a>> {
+    /// The members of files and units that other sources override with something else, each with the one that does.
+    fn overridden<'a>(&'a self, wants: &'a Members) -> BTreeMap<(&'a str, &'a str), &'a str> {
         let place = Place::of(self.object);
-        let files: BTreeSet<_> = files.iter().map(String::as_str).collect();
-        let mut shared: BTreeMap<_, Shared<'_>> = BTreeMap::new();
-        for (source, other) in self.sources() {
-            for name in other.parts.names() {
-                let Some(file) = files.get(name) else { continue };
-                let found = shared.entry(*file).or_default();
-                found.by.push(source);
-                found.overridden_by = found.overridden_by.or_else(|| other.overrides(name, &place).then_some(source));
-            }
-        }
-        shared
+        let by = |member: &(String, String), ours: &String| {
+            let later = self.sources().filter(|(_, other)| other.place > place && other.members.contains_key(member));
+            let (source, last) = later.max_by_key(|(_, other)| &other.place)?;
+            last.members.get(member).filter(|theirs| *theirs != ours).map(|_| source)
+        };
+        wants
+            .iter()
+            .filter_map(|(member, ours)| Some(((member.0.as_str(), member.1.as_str()), by(member, ours)?)))
+            .collect()
     }
 
-    /// Parts of units that others override, each with the first who does.
-    fn overridden<'a>(&'a self, disputed: &'a BTreeMap<String, Vec<String>>) -> BTreeMap<&'a str, &'a str> {
-        let place = Place::of(self.object);
-        let by =
-            |claim: &str| self.sources().find(|(_, other)| other.overrides(claim, &place)).map(|(source, _)| source);
-        disputed.values().flatten().filter_map(|claim| Some((claim.as_str(), by(claim)?))).collect()
+    /// Files that other sources bring too: who, and which of them overrides something of the object's.
+    fn shared<'a>(
+        &'a self,
+        found: &'a Differences,
+        overridden: &BTreeMap<(&'a str, &'a str), &'a str>,
+    ) -> BTreeMap<&'a str, Shared<'a>> {
+        let files = found.contested.iter().map(String::as_str).filter(|name| is_file(name));
+        let shared = files.map(|file| {
+            let bringing = self.sources().filter(|(_, other)| other.parts.names().any(|name| name == file));
+            let by: Vec<_> = bringing.map(|(source, _)| source).collect();
+            let overridden_by = overridden.iter().find(|((name, _), _)| *name == file).map(|(_, by)| *by);
+            (file, Shared { by, overridden_by })
+        });
+        shared.filter(|(_, found)| !found.by.is_empty()).collect()
     }
 
     /// Why the machines would not get a file or unit as it is planned: rendering leaves something of an earlier source in it. What a later one
@@ -313,37 +327,49 @@ impl View<'_> {
         })
     }
 
-    /// Whether all that goes stays on the machines, since other sources bring the same.
-    fn stays(&self, claims: &BTreeMap<String, Option<String>>) -> bool {
-        let last = |claim: &String| {
-            let bringing = self.sources().filter(|(_, other)| other.claims.contains_key(claim));
-            bringing.max_by_key(|(_, other)| &other.place).and_then(|(_, other)| other.claims.get(claim))
+    /// What machines get of the file or unit of that name, where the object says `ours`: of each member what the last one says.
+    fn merged<'a>(&'a self, name: &str, ours: &'a Members) -> BTreeMap<&'a str, &'a str> {
+        let place = Place::of(self.object);
+        let others = self.sources().map(|(_, other)| (&other.place, &other.members));
+        let mut all: Vec<_> = others.chain([(&place, ours)]).collect();
+        all.sort_by_key(|(place, _)| *place);
+        let of_name = |members: &'a Members| {
+            let from = members.range((name.to_owned(), String::new())..);
+            let name = name.to_owned();
+            from.take_while(move |((of, _), _)| *of == name)
+                .map(|((_, member), digest)| (member.as_str(), digest.as_str()))
         };
-        claims.iter().all(|(claim, present)| present.is_some() && last(claim) == present.as_ref())
+        all.into_iter().flat_map(|(_, members)| of_name(members)).collect()
     }
 
-    fn add_to(&self, effect: &mut Effect) {
+    /// Whether machines get something else of the file or unit of that name.
+    fn becomes_another(&self, name: &str, found: &Differences) -> bool {
+        self.merged(name, &found.had) != self.merged(name, &found.wants)
+    }
+
+    /// Adds what happens to the machines of the pool; `None` if that depends on policies that are not known.
+    fn add_to(&self, effect: &mut Effect, policies: Option<&Policies>) -> Option<()> {
         let pool = self.pool;
         let nothing = Differences::default();
         // A pool that has rendered nothing yet will render this.
         let found = self.differences.unwrap_or(&nothing);
-        let shared = self.shared(&found.replaced);
-        effect.notes.extend(note_overridden(&pool.name, &shared));
-        effect.notes.extend(note_replaced(&pool.name, &shared));
-        let overridden = self.overridden(&found.disputed);
-        effect.notes.extend(note_overridden_units(&pool.name, &overridden));
+        let overridden = self.overridden(&found.wants);
+        let shared = self.shared(found, &overridden);
+        let another = |name: &str| self.becomes_another(name, found);
+        effect.notes.extend(note_overridden(&pool.name, &shared, &another));
+        effect.notes.extend(note_overridden_in_part(&pool.name, &shared, &another));
+        let replaces = |name: &str| another(name) && found.replaced.iter().any(|file| file == name);
+        effect.notes.extend(note_replaced(&pool.name, &shared, &replaces));
+        let units: BTreeMap<_, _> =
+            overridden.iter().filter(|((name, _), _)| !is_file(name)).map(|((_, claim), by)| (*claim, *by)).collect();
+        effect.notes.extend(note_overridden_units(&pool.name, &units));
         let files = shared.iter().filter(|(_, found)| found.overridden_by.is_some()).map(|(file, _)| *file);
-        effect.overridden.extend(files.chain(overridden.keys().copied()).map(|claim| part(&pool.name, claim)));
-        let in_force = |entry: &String| match found.disputed.get(entry) {
-            Some(claims) => !claims.iter().all(|claim| overridden.contains_key(claim.as_str())),
-            None => shared.get(entry.as_str()).is_none_or(|found| found.overridden_by.is_none()),
-        };
-        let changes = self.differences.is_none()
-            || found.appended
-            || found.other
-            || !found.removed.values().all(|claims| self.stays(claims))
-            || found.entries.iter().any(in_force);
-        if !changes {
+        effect.overridden.extend(files.chain(units.keys().copied()).map(|claim| part(&pool.name, claim)));
+        let is_changed = |name: &&String| !found.contested.contains(*name) || another(name);
+        let always_reboots = self.differences.is_none() || found.appended || found.other;
+        let removed = found.removed.iter().filter(|name| another(name));
+        let changed: Vec<_> = removed.chain(found.entries.iter().filter(is_changed)).collect();
+        if !always_reboots && !found.keys && changed.is_empty() {
             effect.notes.push(match found.removed.is_empty() {
                 true => format!("The machines of pool {} have all of it already: none reboots.", pool.name),
                 false => format!(
@@ -351,11 +377,19 @@ impl View<'_> {
                     pool.name
                 ),
             });
-            return;
+            return Some(());
         }
         self.note_rivals(found, effect);
-        effect.reboots(&pool.name, pool.effect());
-        effect.notes.extend(pool.obstacles());
+        let disruption = match always_reboots {
+            true => Disruption::Reboot,
+            false => {
+                let of_keys = policies?.of_keys();
+                let of_entries = policies?.disruption(changed.into_iter().map(String::as_str));
+                if found.keys { of_entries.max(of_keys) } else { of_entries }
+            }
+        };
+        pool.disturb(effect, disruption);
+        Some(())
     }
 
     /// Kernel arguments that other MachineConfigs set as well.
@@ -394,6 +428,11 @@ impl View<'_> {
 /// As many pairs of kernel arguments as are told of a pool.
 const TOLD: usize = 10;
 
+/// Whether what is called so is a file: units have no path.
+fn is_file(name: &str) -> bool {
+    name.starts_with('/')
+}
+
 /// Other MachineConfigs that bring one of our files too.
 #[derive(Default)]
 struct Shared<'a> {
@@ -403,9 +442,12 @@ struct Shared<'a> {
 }
 
 /// The files that stay as they are on the pool of that name, in a sentence.
-fn note_overridden(pool: &str, shared: &BTreeMap<&str, Shared<'_>>) -> Option<String> {
-    let overridden: Vec<_> =
-        shared.iter().filter_map(|(file, found)| found.overridden_by.map(|by| (*file, by))).collect();
+fn note_overridden(pool: &str, shared: &BTreeMap<&str, Shared<'_>>, another: &dyn Fn(&str) -> bool) -> Option<String> {
+    let overridden: Vec<_> = shared
+        .iter()
+        .filter_map(|(file, found)| found.overridden_by.map(|by| (*file, by)))
+        .filter(|(file, _)| !another(file))
+        .collect();
     match overridden.as_slice() {
         [] => None,
         [(file, by)] => Some(format!("On pool {pool} MachineConfig {by} overrides {file}: it stays as it is.")),
@@ -418,6 +460,19 @@ fn note_overridden(pool: &str, shared: &BTreeMap<&str, Shared<'_>>) -> Option<St
             ))
         }
     }
+}
+
+/// The files of which a part stays as it is on the pool of that name, in a sentence.
+fn note_overridden_in_part(
+    pool: &str,
+    shared: &BTreeMap<&str, Shared<'_>>,
+    another: &dyn Fn(&str) -> bool,
+) -> Option<String> {
+    let overridden = shared.iter().filter_map(|(file, found)| found.overridden_by.map(|by| (*file, by)));
+    let told: Vec<_> =
+        overridden.filter(|(file, _)| another(file)).map(|(file, by)| format!("{file} (by {by})")).collect();
+    (!told.is_empty())
+        .then(|| format!("On pool {pool} other MachineConfigs override a part of files: {}.", listed(&told)))
 }
 
 /// The parts of units that stay as they are on the pool of that name, in a sentence.
@@ -433,8 +488,9 @@ fn note_overridden_units(pool: &str, overridden: &BTreeMap<&str, &str>) -> Optio
 }
 
 /// The files of other MachineConfigs that are replaced on the pool of that name, in a sentence.
-fn note_replaced(pool: &str, shared: &BTreeMap<&str, Shared<'_>>) -> Option<String> {
-    let in_force: Vec<_> = shared.iter().filter(|(_, found)| found.overridden_by.is_none()).collect();
+fn note_replaced(pool: &str, shared: &BTreeMap<&str, Shared<'_>>, replaces: &dyn Fn(&str) -> bool) -> Option<String> {
+    let in_force: Vec<_> =
+        shared.iter().filter(|(file, found)| found.overridden_by.is_none() && replaces(file)).collect();
     let owners = |found: &Shared<'_>| listed(&found.by.iter().map(|by| (*by).to_owned()).collect::<Vec<_>>());
     match in_force.as_slice() {
         [] => None,

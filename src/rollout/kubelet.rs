@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::disruption::{Disruption, Policies};
 use super::foresight::{ROLE, reaches_no_machine};
 use super::pool::Pool;
-use super::{KUBELET_CONFIG, Outlook, Planned};
+use super::{KUBELET_CONFIG, MACHINE_CONFIGURATION, Outlook, Planned};
 use crate::api::TargetRef;
 use crate::plan::item::{Effect, part};
 
@@ -121,7 +122,12 @@ pub(super) fn later<'a>(object: &Value, pool: &'a Pool, made_for: &str) -> Optio
     later.max_by_key(|source| role_of(source).map(|role| place(role, source)))
 }
 
-pub(super) fn outlook(pools: &BTreeMap<String, Pool>, makers: &Makers, planned: Planned<'_>) -> Outlook {
+pub(super) fn outlook(
+    pools: &BTreeMap<String, Pool>,
+    makers: &Makers,
+    policies: Option<&Policies>,
+    planned: Planned<'_>,
+) -> Outlook {
     let spec = |object: Option<&Value>| object.and_then(|object| object.get("spec").cloned());
     let objects = [planned.live, planned.result].into_iter().flatten();
     // A pool that is reached no more loses the configuration, and reboots too.
@@ -145,6 +151,7 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, makers: &Makers, planned: 
     if !unread.is_empty() {
         return Outlook::Unread(unread.into_iter().collect());
     }
+    let Some(policies) = policies else { return Outlook::Unlisted(MACHINE_CONFIGURATION) };
     let name = planned.live.or(planned.result).map(|object| TargetRef::of(object).name).unwrap_or_default();
     let mut effect = Effect::default();
     let (mut overridden, mut empty, mut takes_it) = (Vec::new(), Vec::new(), false);
@@ -164,13 +171,13 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, makers: &Makers, planned: 
             if counts {
                 effect.overridden.insert(part(of_pool, FILE));
             }
-            if counts && files_beside(planned.live) != files_beside(planned.result) {
+            let beside = changed_beside(planned);
+            if counts && !beside.is_empty() {
                 effect.notes.push(format!(
-                    "Pool {of_pool} has a KubeletConfig of its own (rendered as {other}), which overrides this one but for what is in files \
-                     beside kubelet.conf (autoSizingReserved, systemReserved, logLevel): its machines reboot for these."
+                    "Pool {of_pool} has a KubeletConfig of its own (rendered as {other}), which overrides this one but for {}.",
+                    beside.iter().copied().collect::<Vec<_>>().join(" and ")
                 ));
-                effect.reboots(of_pool, pool.effect());
-                effect.notes.extend(pool.obstacles());
+                pool.disturb(&mut effect, policies.disruption(beside));
                 overridden.push(of_pool.as_str());
                 continue;
             }
@@ -189,15 +196,15 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, makers: &Makers, planned: 
             }
         }
         takes_it |= pool.machines > 0;
-        effect.reboots(of_pool, pool.effect());
-        if pool.machines > 0 {
+        let disruption = policies.disruption(changed(planned));
+        if pool.machines == 0 {
+            empty.push(of_pool.as_str());
+        } else if disruption == Disruption::Reboot {
             effect
                 .notes
                 .push(format!("The kubelet of each machine of pool {of_pool} restarts with another configuration."));
-        } else {
-            empty.push(of_pool.as_str());
         }
-        effect.notes.extend(pool.obstacles());
+        pool.disturb(&mut effect, disruption);
     }
     if !takes_it && !planned.takes_back && planned.result.is_some() {
         return Outlook::Known(Err(match overridden.as_slice() {
@@ -211,20 +218,39 @@ pub(super) fn outlook(pools: &BTreeMap<String, Pool>, makers: &Makers, planned: 
     Outlook::Known(Ok(effect))
 }
 
-/// What the controllers write beside /etc/kubernetes/kubelet.conf, which another KubeletConfig does not override unless it sets the same:
-/// /etc/node-sizing-enabled.env and the kubelet's log level (pkg/controller/kubelet-config/helpers.go of machine-config-operator,
-/// `generateKubeletIgnFiles`, release-4.14 to 5.0).
-fn files_beside(object: Option<&Value>) -> Vec<&Value> {
-    let pointers = ["/spec/autoSizingReserved", "/spec/logLevel"].map(str::to_owned);
-    let reserved =
-        ["memory", "cpu", "ephemeral-storage"].map(|name| format!("/spec/kubeletConfig/systemReserved/{name}"));
-    let all = pointers.iter().chain(&reserved);
-    all.map(|pointer| object.and_then(|object| object.pointer(pointer)).unwrap_or(&Value::Null)).collect()
+/// What the controllers write beside [`FILE`], which another KubeletConfig does not override unless it sets the same: the file, and what of a
+/// KubeletConfig is in it (pkg/controller/kubelet-config/helpers.go of machine-config-operator, `generateKubeletIgnFiles`, release-4.14 to 5.0).
+const BESIDE: [(&str, &str); 5] = [
+    (SIZING_FILE, "/spec/autoSizingReserved"),
+    (SIZING_FILE, "/spec/kubeletConfig/systemReserved/memory"),
+    (SIZING_FILE, "/spec/kubeletConfig/systemReserved/cpu"),
+    (SIZING_FILE, "/spec/kubeletConfig/systemReserved/ephemeral-storage"),
+    ("/etc/systemd/system/kubelet.service.d/20-logging.conf", "/spec/logLevel"),
+];
+const SIZING_FILE: &str = "/etc/node-sizing-enabled.env";
+
+/// The files beside [`FILE`] that change.
+fn changed_beside(planned: Planned<'_>) -> BTreeSet<&'static str> {
+    let of = |object: Option<&Value>, pointer: &str| object.and_then(|object| object.pointer(pointer)).cloned();
+    let changed = BESIDE.iter().filter(|(_, pointer)| of(planned.live, pointer) != of(planned.result, pointer));
+    changed.map(|(file, _)| *file).collect()
+}
+
+/// The files that change.
+fn changed(planned: Planned<'_>) -> BTreeSet<&'static str> {
+    let of_file = |object: Option<&Value>| {
+        let mut object = object?.clone();
+        let spec = object.get_mut("spec")?.as_object_mut()?;
+        ["autoSizingReserved", "logLevel"].iter().for_each(|beside| drop(spec.remove(*beside)));
+        Some(std::mem::take(spec))
+    };
+    let is_changed = of_file(planned.live) != of_file(planned.result);
+    changed_beside(planned).into_iter().chain(is_changed.then_some(FILE)).collect()
 }
 
 /// Whether something of `object` takes effect where another KubeletConfig overrides it.
 pub(super) fn has_files_beside(object: &Value) -> bool {
-    files_beside(Some(object)).iter().any(|value| !value.is_null())
+    BESIDE.iter().any(|(_, pointer)| object.pointer(pointer).is_some_and(|value| !value.is_null()))
 }
 
 /// Why `result` must not be written, whatever else there is.

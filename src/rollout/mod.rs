@@ -3,6 +3,7 @@
 //! Everything that is special about such a kind stays behind [`Rollouts`].
 
 mod contents;
+mod disruption;
 mod foresight;
 mod holdup;
 mod kubelet;
@@ -10,6 +11,8 @@ mod pool;
 mod pools;
 
 pub use pools::MachineConfigPools;
+
+use std::collections::BTreeMap;
 
 use profile_sdk::{Access, Declared, Kind};
 use serde_json::Value;
@@ -34,11 +37,19 @@ pub const LEARNED: Declared = Declared { kind: MACHINE_CONFIG, access: Access::R
 
 const NODE: Kind = Kind { group: "", versions: &["v1"], kind: "Node", plural: "nodes" };
 
-/// What is listed to find out what holds a rollout up.
-pub const ASKED_KINDS: &[Kind] = &[NODE, KUBELET_CONFIG, MACHINE_OS_CONFIG];
+/// What is listed to find out what a change does, and what holds a rollout up.
+pub const ASKED_KINDS: &[Kind] = &[NODE, KUBELET_CONFIG, MACHINE_OS_CONFIG, MACHINE_CONFIGURATION];
 
 /// Says of which pools the machines boot an image that is built first. Served from release-4.18 on, where that is generally available.
 pub const MACHINE_OS_CONFIG: Kind = Kind { kind: "MachineOSConfig", plural: "machineosconfigs", ..POOL };
+
+/// Says for which files and units machines do not reboot. It does so from release-4.17 on, where node disruption policies are generally available.
+pub const MACHINE_CONFIGURATION: Kind = Kind {
+    group: "operator.openshift.io",
+    versions: &["v1"],
+    kind: "MachineConfiguration",
+    plural: "machineconfigurations",
+};
 
 /// Where to look for what holds a rollout up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +102,8 @@ pub enum Outlook {
     Known(Result<Effect, String>),
     /// These objects must be read first, and given to [`Rollouts::study`].
     Unread(Vec<String>),
+    /// All objects of this kind must be listed first, and given to [`Rollouts::saw_listed`].
+    Unlisted(Kind),
 }
 
 /// The part of the world in which objects of one kind take effect.
@@ -120,11 +133,8 @@ pub trait Rollouts: Send + Sync {
     /// These are all watched objects.
     fn saw_all(&self, objects: &[Value]);
 
-    /// These are all objects that say of which pools an image is built ([`MACHINE_OS_CONFIG`]).
-    fn saw_layers(&self, objects: &[Value]);
-
-    /// Whether they are known.
-    fn knows_layers(&self) -> bool;
+    /// These are all objects of a kind that [`Outlook::Unlisted`] named.
+    fn saw_listed(&self, kind: Kind, objects: &[Value]);
 
     /// What `planned` sets in motion.
     fn outlook(&self, planned: Planned<'_>) -> Outlook;
@@ -138,13 +148,16 @@ pub trait Rollouts: Send + Sync {
     /// Learns what `read`, one of the objects that [`Standing::Unread`] named, says of `object`; `None` if it is gone.
     fn learn(&self, object: &Value, name: &str, read: Option<&Value>);
 
+    /// How many machines of each pool that `object` concerns have it as it is now, as far as what was read tells.
+    fn updated(&self, object: &Value, change: Change) -> BTreeMap<String, u32>;
+
     /// What others override of `object`, as far as what was read tells: the machines of a pool have theirs instead.
     fn overridden(&self, object: &Value) -> Overridden;
 
     /// Whether only a person can make `object` go on, if that does not pass by itself.
     fn is_stuck(&self, object: &Value, change: Change) -> bool;
 
-    /// What sources of rendered configurations bring is to be read again, before it is believed.
+    /// What sources of rendered configurations bring, and what was listed, is to be read again before it is believed.
     fn read_anew(&self);
 
     /// Where to look if `object` has come no further for a while; nowhere if that is no question.

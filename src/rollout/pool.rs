@@ -6,8 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
+use super::disruption::Disruption;
 use crate::limits::{self, cut_text};
-use crate::plan::item::PoolEffect;
+use crate::plan::item::{Effect, PoolEffect};
+use crate::plan::message;
 
 /// The longest maxUnavailable that a plan remembers, as in the CRD.
 const WRITTEN: usize = 32;
@@ -15,6 +17,10 @@ const WRITTEN: usize = 32;
 /// The most machines that a pool is taken to have, twenty times what Kubernetes supports in a cluster: whatever pools say, their machines
 /// can be added up.
 const MACHINES: u32 = 100_000;
+
+/// What becomes of a change that reboots nothing: policies say what is done for it, if anything.
+const UNTIL_REBOOT: &str =
+    "Node disruption policies decide what is done instead: if that is nothing, it takes effect with the next reboot.";
 
 /// What is kept of a pool.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -149,6 +155,27 @@ impl Pool {
             layered: self.layered,
             degraded: self.holds("Degraded").is_some(),
         }
+    }
+
+    /// Adds to `effect` what happens to the machines of the pool, and what keeps it from that.
+    pub(super) fn disturb(&self, effect: &mut Effect, disruption: Disruption) {
+        let Self { name, machines, .. } = self;
+        if disruption == Disruption::Reboot || *machines == 0 {
+            effect.reboots(name, self.effect());
+            effect.notes.extend(self.obstacles());
+            return;
+        }
+        let machines = message::at_once(*machines, self.at_once(), name);
+        effect.notes.push(match disruption {
+            Disruption::Nothing => format!("Neither drains nor reboots the machines of pool {name}."),
+            Disruption::MayDrain => format!("May drain {machines}, and reboots none."),
+            _ => format!("Drains {machines}, and reboots none."),
+        });
+        effect.notes.push(UNTIL_REBOOT.to_owned());
+        if disruption != Disruption::Nothing {
+            effect.drained.insert(name.clone(), self.effect());
+        }
+        effect.notes.extend(self.obstacles());
     }
 
     /// How many machines are updated at a time; none if what is written means nothing.

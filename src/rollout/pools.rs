@@ -10,11 +10,15 @@ use serde_json::{Value, json};
 
 use self::judge::{Hold, Judged};
 use super::contents::{self, Parts};
+use super::disruption::Policies;
 use super::foresight::{self, Place, Source, Studies};
 use super::holdup;
 use super::kubelet;
 use super::pool::{Pool, labels};
-use super::{Change, MACHINE_CONFIG, Outlook, POOL, Planned, Question, Rollouts, Standing};
+use super::{
+    Change, MACHINE_CONFIG, MACHINE_CONFIGURATION, MACHINE_OS_CONFIG, Outlook, POOL, Planned, Question, Rollouts,
+    Standing,
+};
 use crate::api::TargetRef;
 use crate::plan::digest;
 use crate::plan::health::Rollout;
@@ -32,8 +36,12 @@ type Made = (String, String, i64);
 #[derive(Default)]
 struct State {
     pools: BTreeMap<String, Pool>,
-    /// The pools that MachineOSConfigs name, once these were listed.
-    layered: Option<BTreeSet<String>>,
+    /// The pools that MachineOSConfigs name.
+    layered: BTreeSet<String>,
+    /// Whether these were listed.
+    knows_layers: bool,
+    /// The node disruption policies, once these were listed.
+    policies: Option<Policies>,
     /// What of an object of this content a rendered configuration has not ([`contents::missing`]). Rendered ones never change.
     held: BTreeMap<(String, String), Option<BTreeSet<String>>>,
     /// What a rendered configuration consists of.
@@ -100,16 +108,17 @@ impl Rollouts for MachineConfigPools {
         state.pools = pools.map(|pool| (pool.name.clone(), pool)).collect();
     }
 
-    fn saw_layers(&self, objects: &[Value]) {
-        let named = objects.iter().filter_map(|object| object.pointer("/spec/machineConfigPool/name")?.as_str());
-        let named: BTreeSet<_> = named.map(str::to_owned).collect();
+    fn saw_listed(&self, kind: Kind, objects: &[Value]) {
         let state = &mut *self.state();
-        state.pools.values_mut().for_each(|pool| pool.layered = named.contains(&pool.name));
-        state.layered = Some(named);
-    }
-
-    fn knows_layers(&self) -> bool {
-        self.state().layered.is_some()
+        if kind == MACHINE_CONFIGURATION {
+            state.policies = Some(Policies::of(objects));
+            return;
+        }
+        let named = objects.iter().filter_map(|object| object.pointer("/spec/machineConfigPool/name")?.as_str());
+        state.layered = named.map(str::to_owned).collect();
+        state.knows_layers = true;
+        let State { pools, layered, .. } = state;
+        pools.values_mut().for_each(|pool| pool.layered = layered.contains(&pool.name));
     }
 
     fn foresee(&self, target: &TargetRef) -> bool {
@@ -117,12 +126,15 @@ impl Rollouts for MachineConfigPools {
     }
 
     fn outlook(&self, planned: Planned<'_>) -> Outlook {
-        let state = self.state();
+        let State { pools, makers, studies, policies, knows_layers, .. } = &*self.state();
+        if !knows_layers {
+            return Outlook::Unlisted(MACHINE_OS_CONFIG);
+        }
         match planned.result.or(planned.live) {
             Some(object) if kubelet::is(&TargetRef::of(object)) => {
-                kubelet::outlook(&state.pools, &state.makers, planned)
+                kubelet::outlook(pools, makers, policies.as_ref(), planned)
             }
-            _ => foresight::outlook(&state.pools, &state.studies, planned),
+            _ => foresight::outlook(pools, studies, policies.as_ref(), planned),
         }
     }
 
@@ -191,6 +203,10 @@ impl Rollouts for MachineConfigPools {
         state.sources.extend(keys.into_iter().map(|key| (key, Arc::clone(&parts))));
     }
 
+    fn updated(&self, object: &Value, change: Change) -> BTreeMap<String, u32> {
+        self.state().updated(object, change)
+    }
+
     fn overridden(&self, object: &Value) -> Overridden {
         self.state().overridden(object)
     }
@@ -200,7 +216,10 @@ impl Rollouts for MachineConfigPools {
     }
 
     fn read_anew(&self) {
-        self.state().studies.read_anew();
+        let state = &mut *self.state();
+        state.studies.read_anew();
+        state.knows_layers = false;
+        state.policies = None;
     }
 
     fn questions(&self, object: &Value) -> Vec<Question> {
@@ -246,7 +265,7 @@ impl Rollouts for MachineConfigPools {
 impl State {
     fn read(&self, object: &Value) -> Pool {
         let mut pool = Pool::read(object);
-        pool.layered = self.layered.as_ref().is_some_and(|named| named.contains(&pool.name));
+        pool.layered = self.layered.contains(&pool.name);
         pool
     }
 

@@ -145,7 +145,7 @@ impl Fixture {
             crds.push(our_crd());
         }
         if setup.pools {
-            let plurals = ["machineconfigs", "machineconfigpools", "kubeletconfigs"];
+            let plurals = ["machineconfigs", "machineconfigpools", "kubeletconfigs", "machineconfigurations"];
             crds.extend(plurals.map(|plural| setup.pool_crds.join(format!("{plural}.yaml"))));
         }
         install_crds(&admin, &crds).await.expect("CRDs are installed");

@@ -33,6 +33,7 @@ mod overridden;
 mod overrides;
 mod owners;
 mod plans;
+mod policies;
 mod prerequisites;
 mod pruning;
 mod releases;

@@ -17,7 +17,7 @@ use kube::{Client, ResourceExt};
 use mco_simulator::release::{MAIN, Release, V4_14_EARLY, V4_17, V4_20, V4_22};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use virt_advisor::api::{Operation, Phase, VirtPlatformConfigStatus};
+use virt_advisor::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, PATIENCE, Setup};
 
@@ -28,15 +28,19 @@ const SPEED: f64 = 5.0;
 
 /// What machines went through.
 #[derive(Debug, Default)]
-struct Log {
+pub struct Log {
     /// Machines that are away now: rebooting, so not ready.
     away: BTreeSet<String>,
     /// How often each has rebooted.
-    reboots: BTreeMap<String, u32>,
+    pub reboots: BTreeMap<String, u32>,
     /// The most that were away at once.
     at_once: usize,
     /// Those that do not have what they are to have.
-    behind: BTreeSet<String>,
+    pub behind: BTreeSet<String>,
+    /// Those that were cordoned at some time, those that are now, and the most at once.
+    pub drained: BTreeSet<String>,
+    cordoned: BTreeSet<String>,
+    pub drained_at_once: usize,
     /// When the last one was done.
     done: Option<Instant>,
 }
@@ -54,6 +58,13 @@ impl Log {
             *self.reboots.entry(name.clone()).or_default() += 1;
             self.at_once = self.at_once.max(self.away.len());
         }
+        if node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true)) {
+            self.drained.insert(name.clone());
+            self.cordoned.insert(name.clone());
+            self.drained_at_once = self.drained_at_once.max(self.cordoned.len());
+        } else {
+            self.cordoned.remove(&name);
+        }
         let annotation = |key: &str| node.annotations().get(&format!("machineconfiguration.openshift.io/{key}"));
         let is_behind = annotation("currentConfig") != annotation("desiredConfig")
             || annotation("state").is_some_and(|state| state != "Done");
@@ -66,8 +77,8 @@ impl Log {
 }
 
 /// The machines, watched from now on.
-struct Machines {
-    log: Arc<Mutex<Log>>,
+pub struct Machines {
+    pub log: Arc<Mutex<Log>>,
     task: JoinHandle<()>,
 }
 
@@ -78,7 +89,7 @@ impl Drop for Machines {
 }
 
 impl Machines {
-    fn watch(client: Client) -> Self {
+    pub fn watch(client: Client) -> Self {
         let log = Arc::new(Mutex::new(Log::default()));
         let seen = Arc::clone(&log);
         let task = tokio::spawn(async move {
@@ -144,7 +155,10 @@ async fn way(fixture: &Fixture, release: Release, profile: &str, way: &str, opti
     let of_workers = log.reboots.keys().all(|name| name.starts_with("worker-"));
     assert_eq!(forecast.pools, if expected > 0 { vec!["worker"] } else { vec![] });
     assert!(of_workers, "{log:?}");
-    assert_eq!(done.history.first().map(|entry| entry.machines), Some(forecast.machines_to_reboot));
+    let outcome = done.history.first().map(|entry| (entry.machines, entry.machines_updated));
+    let is_for_machines = |item: &&Item| ["MachineConfig", "KubeletConfig"].contains(&item.target_ref.kind.as_str());
+    let updated = plan.items.iter().filter(is_for_machines).any(|item| item.operation.writes()).then_some(rebooted);
+    assert_eq!(outcome, Some((forecast.machines_to_reboot, updated)), "forecast and outcome are in the history");
 }
 
 /// Every profile, there and back.

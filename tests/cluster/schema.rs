@@ -378,6 +378,7 @@ fn full_status() -> VirtPlatformConfigStatus {
             operator_version: Some("v1".into()),
             text: "t".into(),
             machines: 3,
+            machines_updated: Some(u32::MAX),
             replaced: vec![replaced],
         }],
         superseded: vec![SupersededPlan { plan_hash: "v1:0".into(), at: time }],

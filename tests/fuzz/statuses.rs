@@ -220,6 +220,7 @@ fn a_status_follows_whatever_was_there_before_and_is_bounded() {
             world,
             version: "v1",
             declared_impact: Severity::Low,
+            machines_updated: None,
             made_anew: false,
         };
         let decision = decide(&observed, now);
@@ -240,6 +241,7 @@ fn a_status_follows_whatever_was_there_before_and_is_bounded() {
             world: World::Unread,
             version: "v1",
             declared_impact: Severity::Low,
+            machines_updated: None,
             made_anew: false,
         };
         let _ = (decide(&again, now), TargetRef::default());

@@ -189,6 +189,7 @@ fn history_and_messages_tell_what_was_done_and_what_is_said_now() {
         world: missing,
         version: "v1",
         declared_impact: Severity::High,
+        machines_updated: None,
         made_anew: false,
     };
     let now = Timestamp::from_second(world.now).unwrap();

@@ -73,6 +73,7 @@ pub(in crate::plan) fn item(name: &str, wave: u32, operation: Operation) -> Plan
         rollout: Rollout::Done("in effect".into()),
         in_effect_since: None,
         speaks: false,
+        has_status: false,
         trouble: None,
         overridden: BTreeMap::new(),
     }
@@ -136,6 +137,7 @@ impl World {
             world,
             version: "v1",
             declared_impact: Severity::High,
+            machines_updated: None,
             made_anew: self.made_anew,
         };
         let decision = decide(&seen, at(self.now));

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use super::world::{Config, Does, NAMES, State};
 use crate::api::{ApprovedBy, ItemState, Operation, Phase, VirtPlatformConfigStatus as Status};
-use crate::plan::changes::writes;
 
 /// How something was approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,7 +72,7 @@ pub(super) struct Ghost {
 
 /// What `status` displays of changes.
 fn shown(status: &Status) -> BTreeSet<String> {
-    status.items.iter().filter(|item| writes(item.operation)).map(|item| item.item_hash.clone()).collect()
+    status.items.iter().filter(|item| item.operation.writes()).map(|item| item.item_hash.clone()).collect()
 }
 
 fn inputs(status: &Status) -> Vec<serde_json::Value> {

@@ -125,6 +125,7 @@ impl Run {
             world: observed,
             version: &version,
             declared_impact: Severity::Low,
+            machines_updated: None,
             made_anew: look.config.made_anew,
         };
         let now = second(look.world.clock);

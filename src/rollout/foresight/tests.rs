@@ -24,13 +24,14 @@ fn files(files: &[(&str, &str)]) -> Value {
 struct World {
     pools: BTreeMap<String, Pool>,
     objects: BTreeMap<String, Value>,
+    policies: Policies,
 }
 
 impl World {
     fn new(rendered: Value, sources: &[Value]) -> Self {
         let mut objects = BTreeMap::from([("rendered".to_owned(), json!({"spec": rendered}))]);
         objects.extend(sources.iter().map(|source| (name(source).to_owned(), source.clone())));
-        let world = Self { pools: BTreeMap::new(), objects };
+        let world = Self { pools: BTreeMap::new(), objects, policies: Policies::of(&[]) };
         world.with_pool("worker", json!({"matchLabels": {ROLE: "worker"}}), 3, false)
     }
 
@@ -55,7 +56,8 @@ impl World {
     fn effect_where(&self, planned: Planned<'_>) -> (Result<Effect, String>, usize) {
         let (mut studies, mut read) = (Studies::default(), 0);
         loop {
-            match outlook(&self.pools, &studies, planned) {
+            match outlook(&self.pools, &studies, Some(&self.policies), planned) {
+                Outlook::Unlisted(kind) => panic!("{kind:?}"),
                 Outlook::Known(known) => return (known, read),
                 Outlook::Unread(names) => {
                     for name in names {
@@ -190,9 +192,11 @@ fn a_pool_that_loses_the_object_reboots_like_the_one_that_gets_it() {
     left["metadata"]["labels"] = json!({"team": "a"});
     let planned = Planned { live: Some(&before), result: Some(&left), takes_back: true, leaving: &[] };
     let mut studies = Studies::default();
-    let Outlook::Unread(names) = outlook(&world.pools, &studies, planned) else { panic!("unread") };
+    let Outlook::Unread(names) = outlook(&world.pools, &studies, None, planned) else { panic!("unread") };
     names.iter().for_each(|name| studies.learn(&world.pools, planned, name, world.objects.get(name)));
-    let Outlook::Known(Ok(effect)) = outlook(&world.pools, &studies, planned) else { panic!("known") };
+    let Outlook::Known(Ok(effect)) = outlook(&world.pools, &studies, Some(&world.policies), planned) else {
+        panic!("known")
+    };
     assert_eq!(effect.pools, one_by_one(&[("worker", 3)]));
 }
 
@@ -219,6 +223,7 @@ fn what_no_pool_could_render_is_no_plan() {
         outlook(
             &world.pools,
             &Studies::default(),
+            Some(&Policies::of(&[])),
             Planned { live: Some(&whole), result: Some(result), takes_back, leaving: &[] },
         )
     };
@@ -446,7 +451,7 @@ fn r19_pools_that_take_in_nothing_for_workers_are_named() {
     let for_masters = machine_config("99-ours", "master", kargs(&["psi=1"]));
     assert!(!world.effect(None, Some(&for_masters)).0.unwrap().notes.concat().contains("do not get it"));
 
-    let none = World { pools: BTreeMap::new(), objects: BTreeMap::new() };
+    let none = World { pools: BTreeMap::new(), objects: BTreeMap::new(), policies: Policies::of(&[]) };
     let refused = none.effect(None, Some(&ours)).0.unwrap_err();
     assert!(refused.contains("no MachineConfigPool") && refused.contains("hosted"), "{refused}");
 }
@@ -545,7 +550,77 @@ fn a_copy_that_goes_too_keeps_nothing() {
         if !listed {
             pools.values_mut().for_each(|pool| pool.sources.retain(|source| source != "50-ours-too"));
         }
-        let Outlook::Known(Ok(effect)) = outlook(&pools, &studies, planned) else { panic!("not known") };
+        let Outlook::Known(Ok(effect)) = outlook(&pools, &studies, Some(&Policies::of(&[])), planned) else {
+            panic!("not known")
+        };
         assert_eq!(!effect.pools.is_empty(), reboots, "{effect:?}");
     }
+}
+
+/// What `policies` of MachineConfiguration cluster make of a change.
+fn under_policies(policies: Value, live: Option<Value>, result: Value) -> Effect {
+    let mut world = World::new(json!({}), &[]);
+    let of_cluster = json!({"metadata": {"name": "cluster", "generation": 1}, "status": {
+        "observedGeneration": 1, "nodeDisruptionPolicyStatus": {"clusterPolicies": policies}}});
+    world.policies = Policies::of(&[of_cluster]);
+    let object = |spec: Value| machine_config("90-ours", "worker", spec);
+    let (live, result) = (live.map(object), object(result));
+    world.effect(live.as_ref(), Some(&result)).0.unwrap()
+}
+
+/// Observed rules of machine-config-operator's daemon: node disruption policies decide whether machines reboot for files and units.
+#[test]
+fn machines_do_not_reboot_where_a_node_disruption_policy_says_so() {
+    let policies = |action: &str| json!({"files": [{"path": "/etc/ours", "actions": [{"type": action}]}]});
+    let ours = || files(&[("/etc/ours/a.conf", "data:,1")]);
+    let three = one_by_one(&[("worker", 3)]);
+    let told = |action: &str| {
+        let effect = under_policies(policies(action), None, ours());
+        assert_eq!(effect.machines(), 0, "{action}");
+        (effect.drained.clone(), effect.notes.join(" "))
+    };
+    let later = "Node disruption policies decide what is done instead: if that is nothing, it takes effect with the next reboot.";
+    assert_eq!(
+        told("None"),
+        (BTreeMap::new(), format!("Neither drains nor reboots the machines of pool worker. {later}"))
+    );
+    let drains = format!("Drains the 3 machines of pool worker, one by one, and reboots none. {later}");
+    assert_eq!(told("Drain"), (three.clone(), drains));
+    let may_drain = format!("May drain the 3 machines of pool worker, one by one, and reboots none. {later}");
+    assert_eq!(told("Special"), (three.clone(), may_drain));
+    // What no policy names, and what none can, reboots.
+    let both = files(&[("/etc/ours/a.conf", "data:,1"), ("/etc/other", "data:,1")]);
+    let mut with_argument = ours();
+    with_argument["kernelArguments"] = json!(["psi=1"]);
+    for rebooting in [both, with_argument, kargs(&["psi=1"])] {
+        let effect = under_policies(policies("None"), None, rebooting.clone());
+        assert_eq!((effect.pools, effect.drained), (three.clone(), BTreeMap::new()), "{rebooting}");
+    }
+}
+
+#[test]
+fn policies_are_asked_for_where_they_count_and_nowhere_else() {
+    let world = World::new(json!({}), &[]);
+    let outlook_of = |spec: Value| {
+        let object = machine_config("90-ours", "worker", spec);
+        let planned = Planned { live: None, result: Some(&object), takes_back: false, leaving: &[] };
+        let mut studies = Studies::default();
+        studies.learn(&world.pools, planned, "rendered", world.objects.get("rendered"));
+        outlook(&world.pools, &studies, None, planned)
+    };
+    assert_eq!(outlook_of(files(&[("/etc/a", "data:,1")])), Outlook::Unlisted(MACHINE_CONFIGURATION));
+    assert!(
+        matches!(outlook_of(kargs(&["psi=1"])), Outlook::Known(Ok(_))),
+        "no policy keeps machines from rebooting for it"
+    );
+}
+
+#[test]
+fn ssh_keys_reboot_nothing_unless_a_policy_says_so() {
+    let keys = |key: &str| json!({"config": {"ignition": {"version": "3.2.0"}, "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": [key]}]}}});
+    let effect = |policies: Value| under_policies(policies, Some(keys("a")), keys("b"));
+    let quiet = effect(json!({}));
+    assert!(quiet.pools.is_empty() && quiet.drained.is_empty(), "{quiet:?}");
+    assert!(quiet.notes[0].starts_with("Neither drains nor reboots"), "{quiet:?}");
+    assert_eq!(effect(json!({"sshkey": {"actions": [{"type": "Reboot"}]}})).pools, one_by_one(&[("worker", 3)]));
 }

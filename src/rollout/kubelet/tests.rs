@@ -29,10 +29,11 @@ fn outlook_of(sources: &[&str], live: Option<&Value>, result: Option<&Value>) ->
     match outlook(
         &pools(sources),
         &makers(sources, Some("theirs")),
+        Some(&Policies::of(&[])),
         Planned { live, result, takes_back: false, leaving: &[] },
     ) {
         Outlook::Known(known) => known,
-        Outlook::Unread(names) => panic!("{names:?}"),
+        asked => panic!("{asked:?}"),
     }
 }
 
@@ -140,10 +141,11 @@ fn m8_pools_that_take_in_what_workers_get_reboot_too() {
     let known_of = |pools: &BTreeMap<String, Pool>| match outlook(
         pools,
         &makers,
+        Some(&Policies::of(&[])),
         Planned { live: None, result: Some(&wanted), takes_back: false, leaving: &[] },
     ) {
         Outlook::Known(known) => known,
-        Outlook::Unread(names) => panic!("{names:?}"),
+        asked => panic!("{asked:?}"),
     };
     let outlook_of = |pools: &BTreeMap<String, Pool>| known_of(pools).unwrap();
     assert_eq!(outlook_of(&pools_with(3, &[])).pools, one_by_one(&[("fast", 2), ("worker", 3)]));
@@ -170,9 +172,11 @@ fn m9_what_would_reach_no_machine_is_no_plan() {
     let wanted = config(json!({}));
     let planned = |takes_back| Planned { live: None, result: Some(&wanted), takes_back, leaving: &[] };
     let none = Makers::new();
-    let Outlook::Known(Err(problem)) = outlook(&empty, &none, planned(false)) else { panic!("a plan") };
+    let Outlook::Known(Err(problem)) = outlook(&empty, &none, Some(&Policies::of(&[])), planned(false)) else {
+        panic!("a plan")
+    };
     assert!(problem.contains("has no machines"), "{problem}");
-    assert!(matches!(outlook(&empty, &none, planned(true)), Outlook::Known(Ok(_))));
+    assert!(matches!(outlook(&empty, &none, Some(&Policies::of(&[])), planned(true)), Outlook::Known(Ok(_))));
 }
 
 /// Fault R5: what is in a file of its own reboots machines that another KubeletConfig keeps from the rest.
@@ -200,7 +204,9 @@ fn r5_files_beside_the_configuration_reach_pools_that_override_it() {
         result["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         for live in [None, Some(&plain)] {
             let planned = Planned { live, result: Some(&result), takes_back: false, leaving: &[] };
-            let Outlook::Known(Ok(effect)) = outlook(&all, &known, planned) else { panic!("{more}") };
+            let Outlook::Known(Ok(effect)) = outlook(&all, &known, Some(&Policies::of(&[])), planned) else {
+                panic!("{more}")
+            };
             assert_eq!(effect.pools.into_keys().collect::<Vec<_>>(), reboot, "{more}");
         }
     }
@@ -229,7 +235,7 @@ fn m11_a_second_one_for_a_pool_is_no_plan() {
     // What a pool still lists may be what is left of our own, or of one that is gone.
     let first = |makers: &Makers| {
         let planned = Planned { live: None, result: Some(&other), takes_back: false, leaving: &[] };
-        outlook(&pools(&both[..1]), makers, planned)
+        outlook(&pools(&both[..1]), makers, Some(&Policies::of(&[])), planned)
     };
     assert_eq!(first(&Makers::new()), Outlook::Unread(vec![both[0].to_owned()]));
     for maker in [None, Some("k")] {
@@ -237,4 +243,42 @@ fn m11_a_second_one_for_a_pool_is_no_plan() {
     }
     let owned = json!({"metadata": {"ownerReferences": [{"kind": "KubeletConfig", "name": "theirs"}]}});
     assert_eq!((maker(&owned), maker(&json!({}))), (Some("theirs".to_owned()), None));
+}
+
+/// Node disruption policies name the files that are made of a KubeletConfig, each by itself.
+#[test]
+fn a_kubelet_config_is_under_the_policies_of_its_files() {
+    let policies = |paths: &[&str]| {
+        let files: Vec<_> = paths.iter().map(|path| json!({"path": path, "actions": [{"type": "None"}]})).collect();
+        Policies::of(&[json!({"metadata": {"name": "cluster", "generation": 1}, "status": {
+            "observedGeneration": 1, "nodeDisruptionPolicyStatus": {"clusterPolicies": {"files": files}}}})])
+    };
+    let with_level = |level: i64| {
+        let mut object = config(json!({"maxPods": 300}));
+        object["spec"]["logLevel"] = json!(level);
+        object
+    };
+    let (plain, two, three) = (config(json!({"maxPods": 300})), with_level(2), with_level(3));
+    let reboots = |paths: &[&str], live: Option<&Value>, result: &Value| {
+        let planned = Planned { live, result: Some(result), takes_back: false, leaving: &[] };
+        match outlook(&pools(&[]), &Makers::new(), Some(&policies(paths)), planned) {
+            Outlook::Known(Ok(effect)) => effect.machines() > 0,
+            asked => panic!("{asked:?}"),
+        }
+    };
+    let logging = "/etc/systemd/system/kubelet.service.d";
+    assert!(reboots(&[], None, &plain));
+    assert!(!reboots(&[FILE], None, &plain));
+    assert!(!reboots(&["/etc/kubernetes"], None, &plain));
+    assert!(reboots(&[FILE], None, &two), "the log level is in a file of its own");
+    assert!(!reboots(&[FILE, logging], None, &two));
+    assert!(reboots(&[FILE], Some(&two), &three));
+    assert!(!reboots(&[logging], Some(&two), &three), "the other file stays as it is");
+    let unknown = outlook(
+        &pools(&[]),
+        &Makers::new(),
+        None,
+        Planned { live: None, result: Some(&plain), takes_back: false, leaving: &[] },
+    );
+    assert_eq!(unknown, Outlook::Unlisted(MACHINE_CONFIGURATION));
 }

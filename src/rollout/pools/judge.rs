@@ -2,7 +2,7 @@
 //!
 //! The rule for "done" is that of facts/machine-config-pools.md section 9, read off the real controllers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -29,14 +29,54 @@ pub(super) enum Judged {
     Is(Rollout),
 }
 
+/// How far one pool is with an object.
+pub(super) struct Stage<'a> {
+    pool: &'a Pool,
+    /// Whether the pool has rendered the object as it is, or without it if it is gone.
+    rendered: bool,
+}
+
+/// All pools that an object concerns; or the answer where it does not depend on how far each is.
+type Stages<'a> = Result<Vec<Stage<'a>>, Judged>;
+
 impl State {
     pub(super) fn judged(&self, object: &Value, change: Change) -> Judged {
+        let stages = match self.stages(object, change) {
+            Ok(stages) => stages,
+            Err(judged) => return judged,
+        };
+        for Stage { pool, rendered } in &stages {
+            if change == Change::Removed && !rendered {
+                return waiting(format!("MachineConfigPool {} has not rendered without it yet", pool.name));
+            }
+            if let Some(hold) = unfinished(pool, *rendered) {
+                return Judged::Waits(hold);
+            }
+        }
+        match change {
+            Change::Removed => Judged::Is(Rollout::Done("no pool renders it any more".to_owned())),
+            Change::New | Change::Edited => done(&stages.iter().map(|stage| stage.pool).collect::<Vec<_>>()),
+        }
+    }
+
+    /// How many machines of each pool that `object` concerns have it, as far as what was read tells.
+    pub(super) fn updated(&self, object: &Value, change: Change) -> BTreeMap<String, u32> {
+        let count = |stage: &Stage<'_>| match stage.rendered && stage.pool.observed_generation >= stage.pool.generation
+        {
+            true => stage.pool.updated,
+            false => 0,
+        };
+        let stages = self.stages(object, change).unwrap_or_default();
+        stages.iter().map(|stage| (stage.pool.name.clone(), count(stage))).collect()
+    }
+
+    fn stages(&self, object: &Value, change: Change) -> Stages<'_> {
         if change == Change::Removed {
             return self.without(object);
         }
         let selecting = self.selecting(object);
         if selecting.is_empty() {
-            return waiting("no MachineConfigPool selects it".to_owned());
+            return Err(waiting("no MachineConfigPool selects it".to_owned()));
         }
         if kubelet::is(&TargetRef::of(object)) {
             return self.of_kubelet(object, change);
@@ -48,20 +88,15 @@ impl State {
         let unread: BTreeSet<_> =
             selecting.iter().filter(listed).flat_map(|pool| self.unread(pool, name, &content, change)).collect();
         if !unread.is_empty() {
-            return Judged::Unread(unread.into_iter().collect());
+            return Err(Judged::Unread(unread.into_iter().collect()));
         }
-        for pool in &selecting {
-            let held = listed(&pool) && self.holds(pool, name, object, &content, change);
-            if let Some(hold) = unfinished(pool, held) {
-                return Judged::Waits(hold);
-            }
-        }
-        done(&selecting)
+        let rendered = |pool: &Pool| listed(&&pool) && self.holds(pool, name, object, &content, change);
+        Ok(selecting.into_iter().map(|pool| Stage { pool, rendered: rendered(pool) }).collect())
     }
 
     /// How far pools are without `object`: first none of them may list it any more, nor what was made of it. Of that the name is not
     /// known any more: it is listed and does not exist.
-    fn without(&self, object: &Value) -> Judged {
+    fn without(&self, object: &Value) -> Stages<'_> {
         let pools = self.concerned(object);
         let is_kubelet = kubelet::is(&TargetRef::of(object));
         let made = |pool: &Pool| -> Vec<String> {
@@ -72,28 +107,24 @@ impl State {
             |pool: &&Pool| made(pool).into_iter().filter(|source| exists(pool, source).is_none()).collect::<Vec<_>>();
         let unread: BTreeSet<_> = pools.iter().flat_map(unread).collect();
         if !unread.is_empty() {
-            return Judged::Unread(unread.into_iter().collect());
+            return Err(Judged::Unread(unread.into_iter().collect()));
         }
-        for pool in pools {
+        let has_it = |pool: &Pool| {
             let is_gone = |source: &String| exists(pool, source) == Some(&false);
-            if pool.sources.contains(name(object)) || made(pool).iter().any(is_gone) {
-                return waiting(format!("MachineConfigPool {} has not rendered without it yet", pool.name));
-            }
-            if let Some(hold) = unfinished(pool, true) {
-                return Judged::Waits(hold);
-            }
-        }
-        Judged::Is(Rollout::Done("no pool renders it any more".to_owned()))
+            pool.sources.contains(name(object)) || made(pool).iter().any(is_gone)
+        };
+        Ok(pools.into_iter().map(|pool| Stage { pool, rendered: !has_it(pool) }).collect())
     }
 
     /// How far the pools that `object` reaches are with a KubeletConfig: what they render is the MachineConfig that is made of it.
-    fn of_kubelet(&self, object: &Value, change: Change) -> Judged {
+    fn of_kubelet(&self, object: &Value, change: Change) -> Stages<'_> {
         match kubelet::verdict(object) {
             Verdict::Unseen => {
-                return waiting("the machine-config controllers have not looked at it yet".to_owned());
+                return Err(waiting("the machine-config controllers have not looked at it yet".to_owned()));
             }
             Verdict::Refused(problem) => {
-                return Judged::Is(Rollout::Failed(format!("the machine-config controllers refuse it: {problem}")));
+                let text = format!("the machine-config controllers refuse it: {problem}");
+                return Err(Judged::Is(Rollout::Failed(text)));
             }
             Verdict::Accepted => {}
         }
@@ -110,7 +141,7 @@ impl State {
                 "another KubeletConfig overrides it (rendered as {}): put what both set into one of them, and delete the other or set this item aside",
                 Vec::from_iter(by).join(", ")
             );
-            return Judged::Waits(Hold { text, paused: false, stuck: true });
+            return Err(Judged::Waits(Hold { text, paused: false, stuck: true }));
         }
         let mut unread = BTreeSet::new();
         let mut held = Vec::new();
@@ -129,14 +160,9 @@ impl State {
             });
         }
         if !unread.is_empty() {
-            return Judged::Unread(unread.into_iter().collect());
+            return Err(Judged::Unread(unread.into_iter().collect()));
         }
-        for ((pool, _), held) in reached.iter().zip(held) {
-            if let Some(hold) = unfinished(pool, held) {
-                return Judged::Waits(hold);
-            }
-        }
-        done(&reached.into_iter().map(|(pool, _)| pool).collect::<Vec<_>>())
+        Ok(reached.into_iter().zip(held).map(|((pool, _), rendered)| Stage { pool, rendered }).collect())
     }
 }
 

@@ -165,8 +165,9 @@ fn a_paused_pool_is_paused_and_an_empty_one_reaches_no_machine() {
     );
     assert!(matches!(standing(&empty), Rollout::Waiting { paused: false, .. }));
     let planned = psi(&["psi=1"]);
-    let outlook =
-        pools(&empty).outlook(Planned { live: None, result: Some(&planned), takes_back: false, leaving: &[] });
+    let pools = pools(&empty);
+    pools.saw_listed(MACHINE_OS_CONFIG, &[]);
+    let outlook = pools.outlook(Planned { live: None, result: Some(&planned), takes_back: false, leaving: &[] });
     assert!(matches!(outlook, Outlook::Known(Err(_))), "blocked at planning already");
 }
 
@@ -288,6 +289,7 @@ fn the_machines_of_pools_can_be_added_up_whatever_they_say() {
     };
     let all = MachineConfigPools::default();
     all.saw_all(&[pool("worker"), pool("infra"), pool("gpu")]);
+    all.saw_listed(MACHINE_OS_CONFIG, &[]);
     let planned = psi(&["psi=1"]);
     let planned = Planned { live: None, result: Some(&planned), takes_back: false, leaving: &[] };
     all.study(planned, NEW, Some(&rendered(&["a"])));
@@ -316,6 +318,7 @@ fn what_one_pool_has_rendered_and_another_one_lists_is_read_once() {
         rounds += 1;
         assert!(rounds < 5 && !names.contains(&String::new()), "{names:?}");
     }
+    all.saw_listed(MACHINE_OS_CONFIG, &[]);
     while let Outlook::Unread(names) = all.outlook(planned) {
         names.iter().for_each(|name| all.study(planned, name, Some(&read)));
         rounds += 1;
@@ -379,13 +382,14 @@ fn r8_a_layered_pool_is_told_beforehand() {
         pools.study(planned, NEW, Some(&rendered(&["a"])));
         match pools.outlook(planned) {
             Outlook::Known(effect) => effect.unwrap(),
-            Outlook::Unread(names) => panic!("{names:?}"),
+            asked => panic!("{asked:?}"),
         }
     };
     let before = pools.fingerprint(&wanted, false);
-    assert!(!pools.knows_layers() && !effect().pools["worker"].layered);
+    let planned = Planned { live: None, result: Some(&wanted), takes_back: false, leaving: &[] };
+    assert_eq!(pools.outlook(planned), Outlook::Unlisted(MACHINE_OS_CONFIG));
     for (named, layered) in [("other", false), ("worker", true)] {
-        pools.saw_layers(&[json!({"spec": {"machineConfigPool": {"name": named}}}), json!({})]);
+        pools.saw_listed(MACHINE_OS_CONFIG, &[json!({"spec": {"machineConfigPool": {"name": named}}}), json!({})]);
         pools.saw(&finished());
         assert_eq!(effect().pools["worker"].layered, layered, "{named}");
         let told = effect().notes.iter().any(|note| note.contains("worker is layered: an image is built first"));

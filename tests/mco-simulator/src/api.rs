@@ -12,6 +12,8 @@ use serde_json::Value;
 
 /// Field manager of the controllers (render, node, kubelet-config, drain).
 pub const CONTROLLER: &str = "machine-config-controller";
+/// Field manager of the machine-config operator.
+pub const OPERATOR: &str = "machine-config-operator";
 /// Field manager of the daemon on each machine.
 pub const DAEMON: &str = "machine-config-daemon";
 
@@ -232,6 +234,39 @@ pub struct KubeletConfigSpec {
     /// Reserve resources by the size of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_sizing_reserved: Option<bool>,
+}
+
+/// How the machine-config operator works.
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[kube(
+    group = "operator.openshift.io",
+    version = "v1",
+    kind = "MachineConfiguration",
+    plural = "machineconfigurations",
+    status = "MachineConfigurationStatus",
+    derive = "PartialEq",
+    schema = "disabled"
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineConfigurationSpec {
+    /// Who manages the operator; required.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub management_state: String,
+    /// Node disruption policies of an administrator.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub node_disruption_policy: Value,
+}
+
+/// What the machine-config operator reports of its work.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineConfigurationStatus {
+    /// Generation that the policies are of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Under `clusterPolicies` those that are in force.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub node_disruption_policy_status: Value,
 }
 
 /// What the kubelet-config controller reports.

@@ -21,10 +21,11 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{CURRENT_CONFIG, KubeletConfig, MachineConfig, MachineConfigPool};
+use crate::api::{CURRENT_CONFIG, KubeletConfig, MachineConfig, MachineConfigPool, MachineConfiguration};
 use crate::daemon;
 use crate::mirror::{Change, Mirror, watch};
 use crate::node;
+use crate::policy;
 use crate::queue::{Pace, Queue};
 use crate::release::Release;
 use crate::render::RenderError;
@@ -60,6 +61,8 @@ pub(crate) enum Seen {
     Node(Box<Event<Node>>),
     /// Of a KubeletConfig.
     Kubelet(Box<Event<KubeletConfig>>),
+    /// Of the MachineConfiguration.
+    Configuration(Box<Event<MachineConfiguration>>),
 }
 
 /// All controllers and daemons.
@@ -69,6 +72,7 @@ pub(crate) struct Controllers {
     pub(crate) pools: Mirror<MachineConfigPool>,
     pub(crate) nodes: Mirror<Node>,
     pub(crate) kubelets: Mirror<KubeletConfig>,
+    pub(crate) configurations: Mirror<MachineConfiguration>,
     pub(crate) release: Release,
     /// uid and generation of the KubeletConfigs that were dealt with.
     pub(crate) seen: Mutex<BTreeMap<String, (String, i64)>>,
@@ -79,6 +83,7 @@ pub(crate) struct Controllers {
     kubelet_queue: Queue,
     drain_queue: Queue,
     daemon_queue: Queue,
+    operator_queue: Queue,
 }
 
 impl Controllers {
@@ -90,6 +95,7 @@ impl Controllers {
             pools: Mirror::default(),
             nodes: Mirror::default(),
             kubelets: Mirror::default(),
+            configurations: Mirror::default(),
             release,
             seen: Mutex::default(),
             pace,
@@ -99,6 +105,7 @@ impl Controllers {
             kubelet_queue: Queue::default(),
             drain_queue: Queue::default(),
             daemon_queue: Queue::default(),
+            operator_queue: Queue::default(),
         }
     }
 
@@ -123,8 +130,15 @@ impl Controllers {
         }
     }
 
-    fn queues(&self) -> [&Queue; 5] {
-        [&self.node_queue, &self.render_queue, &self.kubelet_queue, &self.drain_queue, &self.daemon_queue]
+    fn queues(&self) -> [&Queue; 6] {
+        [
+            &self.node_queue,
+            &self.render_queue,
+            &self.kubelet_queue,
+            &self.drain_queue,
+            &self.daemon_queue,
+            &self.operator_queue,
+        ]
     }
 
     /// Nothing is due before the first lists are complete.
@@ -156,6 +170,10 @@ impl Controllers {
         for (key, result) in each(due, |key| self.sync_daemon(key).boxed()).await {
             settle(&mut self.daemon_queue, self.pace, "daemon", &key, result);
         }
+        let due = self.operator_queue.take_due(now);
+        for (key, result) in each(due, |key| self.sync_policies(key).boxed()).await {
+            settle(&mut self.operator_queue, self.pace, "operator", &key, result);
+        }
     }
 
     fn observe(&mut self, seen: Seen, now: Instant) {
@@ -176,6 +194,14 @@ impl Controllers {
             Seen::Node(event) => {
                 for change in self.nodes.take(*event) {
                     self.node_changed(&change, now);
+                }
+            }
+            Seen::Configuration(event) => {
+                for change in self.configurations.take(*event) {
+                    if let Some(configuration) = change.new.filter(|_| self.release.policies) {
+                        self.operator_queue.add(&configuration.name_any(), now + self.pace.daemon());
+                    }
+                    self.look_at_daemons(now);
                 }
             }
             Seen::Kubelet(event) => {
@@ -257,11 +283,21 @@ impl Controllers {
         let config = |key| self.configs.get(node::annotation(node, key));
         let (current, desired) = (config(CURRENT_CONFIG), config(crate::api::DESIRED_CONFIG));
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let configuration = self.configurations.get(policy::CLUSTER).map(AsRef::as_ref);
+        let disruption = match current.zip(desired) {
+            // Where the kind is not there, as in a reduced cluster, nothing says that machines need not reboot.
+            _ if self.release.policies && configuration.is_none() => Some(policy::REBOOT),
+            Some((current, desired)) => {
+                policy::disruption(&current.spec, &desired.spec, configuration, self.release.policies)
+            }
+            None => Some(policy::REBOOT),
+        };
         daemon::next_step(
             node,
             &daemon::Surroundings {
                 pool_target: pools.first().map(|pool| pool.spec.configuration.name.clone()).unwrap_or_default(),
                 same_content: current.zip(desired).is_some_and(|(current, desired)| current.spec == desired.spec),
+                disruption,
                 fault: faults.get(&node.name_any()).cloned(),
             },
         )
@@ -317,6 +353,7 @@ fn watch_all(client: &Client) -> BoxStream<'static, Seen> {
         watch(client.clone()).map(|event| Seen::Pool(Box::new(event))).boxed(),
         watch(client.clone()).map(|event| Seen::Node(Box::new(event))).boxed(),
         watch(client.clone()).map(|event| Seen::Kubelet(Box::new(event))).boxed(),
+        watch(client.clone()).map(|event| Seen::Configuration(Box::new(event))).boxed(),
     ];
     stream::select_all(streams).boxed()
 }

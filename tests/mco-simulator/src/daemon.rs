@@ -11,6 +11,7 @@ use crate::api::{
     STATE_DONE, STATE_UNRECONCILABLE, STATE_WORKING,
 };
 use crate::node::annotation;
+use crate::policy::Disruption;
 
 /// Asks the drain controller to cordon and drain: this and the configuration's name.
 pub(crate) const DRAIN: &str = "drain-";
@@ -26,6 +27,8 @@ pub(crate) enum Step {
     Join(String),
     /// State `Working`, and a request to drain.
     Start(String),
+    /// State `Working` without a drain or a reboot, and then a request to uncordon.
+    StartInPlace(String),
     /// State `Degraded` with this reason; the machine stays cordoned.
     Fail(String),
     /// The cause of a failure is gone.
@@ -34,6 +37,8 @@ pub(crate) enum Step {
     Reboot,
     /// The machine is back, and asks to be uncordoned.
     ComeBack(String),
+    /// The machine needs no reboot, and asks to be uncordoned.
+    StayUp(String),
     /// The machine has this configuration.
     Finish(String),
 }
@@ -45,6 +50,8 @@ pub(crate) struct Surroundings {
     pub pool_target: String,
     /// Whether the configuration it has and the one it is told have equal content: then there is nothing to do.
     pub same_content: bool,
+    /// What the update disturbs; nothing while that is not known: it is waited for.
+    pub disruption: Option<Disruption>,
     /// Why an update of this machine fails, as long as it does.
     pub fault: Option<String>,
 }
@@ -60,7 +67,10 @@ pub(crate) fn next_step(node: &Node, around: &Surroundings) -> Option<Step> {
         STATE_WORKING => work_on(node, around),
         STATE_DONE if current == desired || desired.is_empty() => None,
         _ if current == desired || around.same_content => Some(Step::Finish(desired.to_owned())),
-        _ => Some(Step::Start(desired.to_owned())),
+        _ => around.disruption.map(|disruption| match disruption.drains {
+            true => Step::Start(desired.to_owned()),
+            false => Step::StartInPlace(desired.to_owned()),
+        }),
     }
 }
 
@@ -77,6 +87,7 @@ fn work_on(node: &Node, around: &Surroundings) -> Option<Step> {
     Some(match &around.fault {
         Some(reason) => Step::Fail(reason.clone()),
         None if annotation(node, POST_CONFIG_ACTION) == REBOOTING => Step::ComeBack(target),
+        None if around.disruption.is_some_and(|disruption| !disruption.reboots) => Step::StayUp(target),
         None => Step::Reboot,
     })
 }
@@ -115,6 +126,10 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": "a", "annotations": annotations}})).expect("parses")
     }
 
+    fn rebooting() -> Surroundings {
+        Surroundings { disruption: Some(crate::policy::REBOOT), ..Surroundings::default() }
+    }
+
     #[test]
     fn an_update_goes_step_by_step() {
         let working = |request: &str, applied: &str, action: &str| {
@@ -136,9 +151,28 @@ mod tests {
             ("uncordoned", working("uncordon-new", "uncordon-new", ""), Some(Step::Finish(new())), None),
         ] {
             let node = node(annotations);
-            assert_eq!(next_step(&node, &Surroundings::default()), step, "{name}");
+            assert_eq!(next_step(&node, &rebooting()), step, "{name}");
             assert_eq!(open_request(&node).map(|(drain, _)| drain), drain, "{name}");
         }
+    }
+
+    #[test]
+    fn policies_leave_out_the_reboot_or_the_drain_too() {
+        let told = node(
+            json!({CURRENT_CONFIG: "old", DESIRED_CONFIG: "new", STATE: STATE_DONE, DESIRED_DRAIN: "uncordon-old",
+            APPLIED_DRAIN: "uncordon-old"}),
+        );
+        let drained = node(json!({CURRENT_CONFIG: "old", DESIRED_CONFIG: "new", STATE: STATE_WORKING,
+            DESIRED_DRAIN: "drain-new", APPLIED_DRAIN: "drain-new"}));
+        let around = |drains| Surroundings {
+            disruption: Some(Disruption { drains, reboots: false }),
+            ..Surroundings::default()
+        };
+        let new = || "new".to_owned();
+        assert_eq!(next_step(&told, &around(true)), Some(Step::Start(new())));
+        assert_eq!(next_step(&drained, &around(true)), Some(Step::StayUp(new())));
+        assert_eq!(next_step(&told, &around(false)), Some(Step::StartInPlace(new())));
+        assert_eq!(next_step(&told, &Surroundings::default()), None, "policies that are behind are waited for");
     }
 
     #[test]
@@ -150,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_fault_shows_after_the_drain_and_lasts_until_repaired() {
-        let mut around = Surroundings { fault: Some("no space".to_owned()), ..Surroundings::default() };
+        let mut around = Surroundings { fault: Some("no space".to_owned()), ..rebooting() };
         let drained = json!({CURRENT_CONFIG: "old", DESIRED_CONFIG: "new", STATE: STATE_WORKING,
             DESIRED_DRAIN: "drain-new", APPLIED_DRAIN: "drain-new"});
         assert_eq!(next_step(&node(drained.clone()), &around), Some(Step::Fail("no space".to_owned())));
@@ -163,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_new_machine_joins_and_equal_content_needs_no_reboot() {
-        let around = Surroundings { pool_target: "target".to_owned(), same_content: true, fault: None };
+        let around = Surroundings { pool_target: "target".to_owned(), same_content: true, ..rebooting() };
         assert_eq!(next_step(&node(json!({})), &around), Some(Step::Join("target".to_owned())));
         assert_eq!(next_step(&node(json!({})), &Surroundings::default()), None, "its pool is not rendered yet");
         let told = json!({CURRENT_CONFIG: "rendered-worker-1", DESIRED_CONFIG: "rendered-infra-1", STATE: STATE_DONE});

@@ -21,6 +21,7 @@ mod daemon;
 mod kubelet;
 mod mirror;
 mod node;
+pub mod policy;
 mod queue;
 mod reconcilable;
 pub mod release;
@@ -31,9 +32,12 @@ mod status;
 mod sync_kubelet;
 mod sync_machine;
 mod sync_node;
+mod sync_policy;
 mod sync_render;
 
-pub use seed::{Cluster, Error, add_kernel_arguments, add_pool, cordon, pause, seed, set_role, uncordon, unpause};
+pub use seed::{
+    Cluster, Error, add_kernel_arguments, add_pool, cordon, pause, seed, set_policies, set_role, uncordon, unpause,
+};
 
 /// How the simulation runs.
 #[derive(Clone, Copy, Debug, PartialEq)]

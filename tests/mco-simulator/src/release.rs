@@ -9,7 +9,7 @@
 //! | `observes` | kubelet_config_controller.go `syncStatusOnly`: z-streams before #4900 and #4950 (March 2025) leave observedGeneration behind |
 //! | `settles_compression` | pkg/controller/common/helpers.go `ignitionMergeSetFilesDefaultCompression`, `…Unset…`: release-4.20 and later (OCPBUGS-55327) |
 //! | `repeats_failures` | pkg/controller/node/status.go `calculateStatus`: the reason once of the MachineConfigNode, where the gate MachineConfigNodes is on by default (release-4.20 and later), and once of the machine |
-//!
+//! | `policies` | node disruption policies: generally available from release-4.17 on (feature gate NodeDisruptionPolicy before that); a list of files up to 4.16 |
 //! | `reads_settings` | templates/worker/01-worker-kubelet: kubelet.service with `--config-dir=/etc/openshift/kubelet.conf.d` from release-4.21 on; masters from 5.0 |
 //!
 //! Alike in all of them, and so no column: delays and queues, the order of merging, what is merged by name, `compression: ""` in what is generated,
@@ -30,6 +30,8 @@ pub struct Release {
     pub(crate) settles_compression: bool,
     /// Reasons of failing machines are told twice.
     pub(crate) repeats_failures: bool,
+    /// Node disruption policies say for which files and units machines reboot.
+    pub(crate) policies: bool,
     /// The kubelets of workers read settings from a folder.
     pub(crate) reads_settings: bool,
 }
@@ -44,10 +46,11 @@ pub const V4_14: Release = Release {
     observes: true,
     settles_compression: false,
     repeats_failures: false,
+    policies: false,
     reads_settings: false,
 };
-/// 4.17, alike.
-pub const V4_17: Release = Release { name: "4.17", ..V4_14 };
+/// 4.17.
+pub const V4_17: Release = Release { name: "4.17", policies: true, ..V4_14 };
 /// 4.20.
 pub const V4_20: Release = Release { name: "4.20", settles_compression: true, repeats_failures: true, ..V4_17 };
 /// 4.22.

@@ -6,19 +6,19 @@
 use std::fmt::Debug;
 
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use thiserror::Error;
 
-use crate::api::{CONTROLLER, MachineConfig, MachineConfigPool};
+use crate::api::{CONTROLLER, MachineConfig, MachineConfigPool, MachineConfiguration, MachineConfigurationSpec};
 use crate::release::Release;
 use crate::render::{RenderError, render};
 use crate::status::{self, RENDER_DEGRADED};
 use crate::sync_render::{configuration, rendered_config};
-use crate::{Settings, base, clock};
+use crate::{Settings, base, clock, policy};
 
 /// How many machines a seeded cluster has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,33 @@ pub async fn seed(client: &Client, cluster: &Cluster, settings: &Settings) -> Re
             settle(client, pool, machines).await?;
         }
     }
+    if settings.release.policies {
+        settle_policies(client).await?;
+    }
     Ok(())
+}
+
+/// Makes the MachineConfiguration with the policies that every cluster has, where the kind is served.
+async fn settle_policies(client: &Client) -> Result<(), Error> {
+    let spec = MachineConfigurationSpec { management_state: "Managed".to_owned(), ..Default::default() };
+    let api: Api<MachineConfiguration> = Api::all(client.clone());
+    if api.list_metadata(&ListParams::default().limit(1)).await.is_err() {
+        return Ok(());
+    }
+    let created = create(client, &MachineConfiguration::new(policy::CLUSTER, spec)).await?;
+    let policies = json!({"clusterPolicies": policy::merged(&json!({}))});
+    let status = json!({"observedGeneration": created.metadata.generation, "nodeDisruptionPolicyStatus": policies});
+    write(client, &created, Write::Status, json!({"status": status})).await.map(drop)
+}
+
+/// Gives the cluster these node disruption policies, as an administrator would.
+///
+/// # Errors
+/// When the request fails.
+pub async fn set_policies(client: &Client, policies: serde_json::Value) -> Result<(), Error> {
+    let configuration = MachineConfiguration::new(policy::CLUSTER, MachineConfigurationSpec::default());
+    let body = json!({"spec": {"nodeDisruptionPolicy": policies}});
+    write(client, &configuration, Write::Foreign, body).await.map(drop)
 }
 
 async fn settle(client: &Client, mut pool: MachineConfigPool, machines: usize) -> Result<(), Error> {

@@ -47,6 +47,14 @@ impl Controllers {
                 let drain = format!("{DRAIN}{config}");
                 self.annotate(&name, json!({STATE: STATE_WORKING, REASON: "", DESIRED_DRAIN: drain})).await
             }
+            Some(Step::StartInPlace(config)) => {
+                let uncordon = format!("{UNCORDON}{config}");
+                self.annotate(&name, json!({STATE: STATE_WORKING, REASON: "", DESIRED_DRAIN: uncordon})).await
+            }
+            Some(Step::StayUp(config)) => {
+                let uncordon = format!("{UNCORDON}{config}");
+                self.annotate(&name, json!({DESIRED_DRAIN: uncordon})).await
+            }
             Some(Step::Fail(reason)) => self.annotate(&name, json!({STATE: STATE_DEGRADED, REASON: reason})).await,
             Some(Step::Resume) => self.annotate(&name, json!({STATE: STATE_WORKING, REASON: ""})).await,
             Some(Step::Reboot) => {
