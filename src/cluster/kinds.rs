@@ -11,6 +11,7 @@ use profile_sdk::Kind;
 use serde_json::Value;
 
 use super::{Cluster, ClusterError};
+use crate::api::TargetRef;
 
 /// A kind as the cluster serves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Served {
     pub resource: ApiResource,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
+    /// Whether its objects have a status of their own, which others can't write by accident.
+    pub has_status: bool,
 }
 
 impl Served {
@@ -253,6 +256,14 @@ impl Cluster {
         versions.any(|(_, served)| served.iter().any(|served| served.resource.plural == plural))
     }
 
+    /// Whether the kind of `target` has a status, as far as it was looked up.
+    pub fn has_status(&self, target: &TargetRef) -> bool {
+        let (group, version) = target.api_version.rsplit_once('/').unwrap_or(("", &target.api_version));
+        let cache = self.cache();
+        let served = cache.versions.get(&(group.to_owned(), version.to_owned()));
+        served.into_iter().flatten().any(|served| served.resource.kind == target.kind && served.has_status)
+    }
+
     fn cache(&self) -> std::sync::MutexGuard<'_, KindCache> {
         self.kinds.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -262,7 +273,7 @@ impl Cluster {
 const CRD: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
 
 fn crd() -> Served {
-    Served { resource: ApiResource::erase::<CustomResourceDefinition>(&()), namespaced: false }
+    Served { resource: ApiResource::erase::<CustomResourceDefinition>(&()), namespaced: false, has_status: true }
 }
 
 fn kinds(group: &str, version: &str, list: &APIResourceList) -> Vec<Served> {
@@ -279,6 +290,7 @@ fn kinds(group: &str, version: &str, list: &APIResourceList) -> Vec<Served> {
                 plural: resource.name.clone(),
             },
             namespaced: resource.namespaced,
+            has_status: list.resources.iter().any(|other| other.name == format!("{}/status", resource.name)),
         })
         .collect()
 }

@@ -18,7 +18,7 @@ use crate::plan::item::{Effect, PlanItem, Preview};
 use crate::plan::message::capitalised;
 use crate::plan::overrides::{Adjusted, Overrides, dependants};
 use crate::plan::quantity::keep_spelling;
-use crate::plan::{check, diff, fields, redact};
+use crate::plan::{check, diff, fields, health, redact};
 
 /// How often a preview is made again because its object moved between two requests.
 const RACES: usize = 3;
@@ -96,8 +96,18 @@ impl Engine<'_> {
         let remembered = remembered(task, draft);
         let document = document::of(task.kinds, &target(draft));
         let followed = self.followed(draft, &preview);
+        let live = match &preview {
+            Preview::Known { live, .. } => live.clone(),
+            _ => None,
+        };
+        let target = target(draft);
         let item = compose(draft, document, &manager(task.profile), preview, effect, remembered);
-        PlanItem { followed: followed.and_then(|object| self.rollouts.follow(&object)), ..item }
+        let has_status = self.cluster.has_status(&target) && !self.rollouts.concern(&target);
+        let rollout = match live.filter(|_| has_status) {
+            Some(live) => health::as_reported(item.rollout, &live),
+            None => item.rollout,
+        };
+        PlanItem { followed: followed.and_then(|object| self.rollouts.follow(&object)), has_status, rollout, ..item }
     }
 
     async fn previewed(

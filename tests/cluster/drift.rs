@@ -113,9 +113,18 @@ async fn c8_drift_is_seen_by_every_route_and_recovers() {
     stage.rest().await;
     assert_eq!(stage.status(NAME).await.phase, Some(Phase::Completed));
 
+    let reports = |number: i64| {
+        let (widgets, seen) = (widgets.clone(), Patch::Merge(json!({"status": {"anything": number}})));
+        async move { widgets.patch_status("a", &PatchParams::default(), &seen).await.unwrap() }
+    };
+    let silent = stage.status(NAME).await;
+    assert!(silent.items[0].message.ends_with("Its owner has not reported on it yet."), "{}", silent.items[0].message);
+    reports(1).await;
+    stage.rest().await;
     let before = stage.status(NAME).await;
-    let seen = Patch::Merge(json!({"status": {"anything": 1}}));
-    widgets.patch_status("a", &PatchParams::default(), &seen).await.unwrap();
+    assert!(before.items[0].message.ends_with("In effect."), "{}", before.items[0].message);
+    assert_eq!((before.phase, &before.plan_hash), (silent.phase, &silent.plan_hash));
+    reports(2).await;
     stage.rest().await;
     assert_eq!(stage.status(NAME).await, before, "the status of an object is its controller's business");
     stage.finish(running).await;

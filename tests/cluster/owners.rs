@@ -6,7 +6,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use virt_advisor::api::{Phase, VirtPlatformConfigStatus};
 
-use crate::fixture::{Fixture, Setup, descheduler, hyper_converged};
+use crate::fixture::{Fixture, Setup, create_namespace, descheduler, hyper_converged, third_party};
 
 /// As the descheduler operator says it (945dcaa9d895): one manager for each part, the sentence in the reason.
 fn part(degraded: bool) -> Value {
@@ -125,5 +125,75 @@ async fn r26_every_profile_says_that_the_autopilot_manages_its_object() {
     let plan = fixture.wait_for(Phase::ReviewRequired).await;
     let item = plan.items.iter().find(|item| item.target_ref.kind == "KubeDescheduler").unwrap();
     assert!(item.message.contains("Virt-platform-autopilot manages it too"), "{}", item.message);
+    fixture.finish().await;
+}
+
+/// Beside the descheduler operator: what its config observer writes is no drift, and what keeps the descheduler from running holds the item until
+/// it has passed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_descheduler_operator_is_waited_for_and_its_own_writes_are_no_drift() {
+    let mut fixture = Fixture::without_operator(Setup::default()).await;
+    fixture.patience = Duration::from_millis(1500);
+    let no_route = r#"unable to get openshift-monitoring/prometheus-k8s route: route.route.openshift.io "prometheus-k8s" not found"#;
+    let operator = descheduler_simulator::Simulator::start(fixture.admin.clone(), Some(no_route));
+    fixture.start_operator();
+    fixture.wait_for(Phase::Ignored).await;
+    fixture.patch(json!({"action": "DryRun", "options": {"loadAware": {"enablePSIMetrics": false}}})).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    fixture.patch(json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;
+    let held = fixture.wait("its word", |status| status.items[0].message.contains("prometheus-k8s")).await;
+    assert_eq!(held.phase, Some(Phase::InProgress));
+    operator.becomes(None).await.unwrap();
+    let done = fixture.wait_for(Phase::Completed).await;
+    let written = fixture.get(&descheduler(json!({}))).await.unwrap();
+    assert!(written["spec"]["observedConfig"].is_object(), "{written}");
+    assert_eq!(written["metadata"]["generation"], 2, "one write of ours, and one of its operator");
+    assert!(written["status"]["observedGeneration"].is_null());
+    fixture.rest().await;
+
+    operator.becomes(Some(no_route)).await.unwrap();
+    let unwell = fixture.wait("trouble", |status| trouble(status).is_some_and(|(status, _)| status == "True")).await;
+    assert_eq!((unwell.phase, &unwell.plan_hash), (Some(Phase::Completed), &done.plan_hash), "no drift, no other plan");
+    operator.becomes(None).await.unwrap();
+    fixture.wait("its end", |status| trouble(status).is_some_and(|(status, _)| status == "False")).await;
+    fixture.finish().await;
+}
+
+/// Beside the node health check operator: a check whose template is not there is applied and inactive, and active once it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_health_check_without_its_template_is_told_to_be_inactive_until_it_is_there() {
+    let setup = Setup { profile: "virt-platform-baseline", ..Setup::default() };
+    let mut fixture = Fixture::without_operator(setup).await;
+    fixture.patience = Duration::from_millis(1500);
+    let kinds = ["nodehealthchecks", "fenceagentsremediationtemplates"].map(third_party);
+    controlplane::install_crds(&fixture.admin, &kinds).await.unwrap();
+    create_namespace(&fixture.admin, "openshift-workload-availability").await;
+    let _operator = node_healthcheck_simulator::Simulator::start(fixture.admin.clone(), 30.0);
+    fixture.start_operator();
+    let features = json!({"features": {"nodeHealthCheck": "Enabled", "swap": "Disabled"}});
+    fixture.configure_baseline(features).await;
+    let plan = fixture.wait_for(Phase::ReviewRequired).await;
+    fixture.patch(json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;
+    fixture.wait_for(Phase::Completed).await;
+    let of_check = |status: &VirtPlatformConfigStatus| {
+        let item = status.items.iter().find(|item| item.target_ref.kind == "NodeHealthCheck");
+        item.map(|item| item.message.clone()).unwrap_or_default()
+    };
+    let is_inactive = |status: &VirtPlatformConfigStatus| {
+        let told = of_check(status);
+        told.contains("pplied, but inactive") && told.contains("Remediation template not found")
+    };
+    fixture.wait("that it is inactive", is_inactive).await;
+    let unwell = fixture.wait("trouble", |status| trouble(status).is_some_and(|(status, _)| status == "True")).await;
+    assert_eq!(unwell.phase, Some(Phase::Completed));
+
+    let template = json!({
+        "apiVersion": "fence-agents-remediation.medik8s.io/v1alpha1", "kind": "FenceAgentsRemediationTemplate",
+        "metadata": {"name": "fenceagentsremediationtemplate-default", "namespace": "openshift-workload-availability"},
+        "spec": {"template": {}},
+    });
+    fixture.create(&template, "somebody").await;
+    let well = fixture.wait("its end", |status| trouble(status).is_some_and(|(status, _)| status == "False")).await;
+    assert!(!of_check(&well).contains("inactive"), "{}", of_check(&well));
     fixture.finish().await;
 }

@@ -142,6 +142,17 @@ pub fn reads_settings(inputs: &Inputs) -> Result<Option<bool>, DraftError> {
     Ok(found.as_ref().and_then(Value::as_bool))
 }
 
+/// Whether the machines of this cluster are set up by MachineConfigs. Those of a hosted control plane are not, even where the kind is served: the
+/// NodePools of its hosting cluster set them up. There is no [`kubelet_of_workers`] then, which machine-config-operator keeps on every other cluster.
+///
+/// # Errors
+///
+/// As [`Inputs::value`].
+pub fn sets_up_machines(inputs: &Inputs) -> Result<bool, DraftError> {
+    let name = inputs.derive(&kubelet_of_workers(), "/metadata/name", |name| name.map(|_| json!(true)))?;
+    Ok(name.is_some())
+}
+
 /// A note where an annotation of HyperConverged patches KubeVirt itself in one of these `fields`, by their names there: what the plan writes does
 /// not reach KubeVirt then (kubevirt/hyperconverged-cluster-operator, `JSONPatchKVAnnotationName`).
 ///

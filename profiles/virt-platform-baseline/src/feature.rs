@@ -1,6 +1,6 @@
 //! What a feature is, and whether it is planned on a cluster.
 
-use profile_sdk::platform::{HYPER_CONVERGED, reads_settings};
+use profile_sdk::platform::{HYPER_CONVERGED, reads_settings, sets_up_machines};
 use profile_sdk::{DraftError, Impact, Kind, NodeQuestion};
 use serde_json::Value;
 
@@ -174,16 +174,22 @@ impl Feature {
             .then(|| format!("only a part of it is planned: this cluster does not have {}", names.join(", ")))
     }
 
-    /// What keeps it from being of use where nobody insists on it: the kinds that are not served.
-    fn lacks(&self, situation: &Situation<'_>) -> Option<String> {
+    /// What keeps it from being of use where nobody insists on it: the kinds that are not served, and machines that are set up elsewhere.
+    fn lacks(&self, situation: &Situation<'_>) -> Result<Option<String>, DraftError> {
         let (needs, may_have) = self.kinds();
         let names = |kinds: &[Kind]| kinds.iter().map(|kind| kind.kind).collect::<Vec<_>>().join(", ");
         let lacks = |kind: &&Kind| !situation.inputs.serves(kind);
         if let Some(kind) = needs.iter().find(lacks) {
-            return Some(format!("this cluster has no kind {}", kind.kind));
+            return Ok(Some(format!("this cluster has no kind {}", kind.kind)));
+        }
+        let is_for_machines = matches!(self.brings, Brings::Machines(_) | Brings::Kubelet(_));
+        if is_for_machines && !sets_up_machines(situation.inputs)? {
+            let reason = "no MachineConfig reaches the machines of this cluster: where the control plane is hosted, set it up in the NodePools of the \
+                          hosting cluster";
+            return Ok(Some(reason.to_owned()));
         }
         let has_none = needs.is_empty() && may_have.iter().all(|kind| lacks(&kind));
-        has_none.then(|| format!("this cluster has no kind of these: {}", names(may_have)))
+        Ok(has_none.then(|| format!("this cluster has no kind of these: {}", names(may_have))))
     }
 
     /// Whether it is planned in this situation.
@@ -263,7 +269,7 @@ impl Feature {
                 }
             }
         }
-        if let Some(reason) = self.lacks(situation).filter(|_| !insists) {
+        if let Some(reason) = self.lacks(situation)?.filter(|_| !insists) {
             return off(reason);
         }
         Ok(Standing::On { notes, insists })

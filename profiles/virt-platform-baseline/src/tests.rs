@@ -30,7 +30,7 @@ impl Default for Cluster {
             masters_schedulable: false,
             nodes: &["workers that are no control plane"],
             not_served: OBSERVED.into(),
-            kubelet: None,
+            kubelet: Some(json!({"metadata": {"name": "01-worker-kubelet"}})),
         }
     }
 }
@@ -557,7 +557,9 @@ fn r21_a_gate_of_kubevirt_asks_hyper_converged_for_nothing() {
 fn swap_is_left_out_where_kubelets_read_no_settings() {
     let started = |arguments: &str| {
         let unit = json!({"name": "kubelet.service", "contents": format!("ExecStart=/usr/bin/kubelet {arguments}")});
-        let kubelet = Some(json!({"spec": {"config": {"systemd": {"units": [unit]}}}}));
+        let kubelet =
+            json!({"metadata": {"name": "01-worker-kubelet"}, "spec": {"config": {"systemd": {"units": [unit]}}}});
+        let kubelet = Some(kubelet);
         Cluster { kubelet, ..Cluster::default() }
     };
     let planned = |cluster: &Cluster, options| cluster.names(options).contains(&"swap-worker".to_owned());
@@ -570,4 +572,17 @@ fn swap_is_left_out_where_kubelets_read_no_settings() {
     assert!(planned(&old, enabled.clone()));
     let drafts = old.planned(enabled);
     assert!(of(&drafts, "swap-worker").notes.iter().any(|note| note.contains("does nothing yet")));
+}
+
+/// Machines of a hosted control plane are set up elsewhere: the kinds are served there, and mean nothing.
+#[test]
+fn nothing_for_machines_is_planned_where_no_machine_config_reaches_them() {
+    let hosted = Cluster { kubelet: None, ..Cluster::default() };
+    assert_eq!(hosted.names(json!({})), ["hyper-converged"]);
+    let why = hosted.why_not("swap", json!({}));
+    assert!(why.contains("set it up in the NodePools of the hosting cluster"), "{why}");
+    // Who insists is told what is missing when the server is asked.
+    let insisted = json!({"features": {"swap": "Enabled"}});
+    assert!(hosted.names(insisted).contains(&"swap-worker".to_owned()));
+    assert!(Cluster::default().names(json!({})).contains(&"swap-worker".to_owned()));
 }
