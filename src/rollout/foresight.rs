@@ -568,4 +568,6 @@ fn name(object: &Value) -> &str {
 }
 
 #[cfg(test)]
+mod policies;
+#[cfg(test)]
 mod tests;
