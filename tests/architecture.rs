@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use advisor_core::plan::size::STATUS_LIMIT;
+use advisor_engine::registry::PROFILES;
+use object::limits;
 use serde_json::Value;
-use virt_advisor::limits;
-use virt_advisor::plan::size::STATUS_LIMIT;
-use virt_advisor::registry::PROFILES;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -41,8 +41,32 @@ fn files(folder: &str, wanted: &str) -> Vec<PathBuf> {
 /// The file without its comments and its tests, which may name what they like.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
-    let text = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
-    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+    let mut lines = text.lines();
+    let mut code = Vec::new();
+    while let Some(line) = lines.next() {
+        if line.trim() == "#[cfg(test)]" {
+            // The item after it, which ends with a semicolon, or at a brace as far to the right as the attribute.
+            let indent = line.split('#').next().unwrap_or_default();
+            let is_end = |line: &str| {
+                let at_brace = line.strip_prefix(indent).is_some_and(|rest| rest.starts_with('}'));
+                at_brace || (line.ends_with(';') && line.len() - line.trim_start().len() == indent.len())
+            };
+            lines.find(|line| is_end(line));
+        } else if !line.trim_start().starts_with("//") {
+            code.push(line);
+        }
+    }
+    code.join("\n")
+}
+
+#[test]
+fn tests_are_left_out_item_by_item() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.rs");
+    let text = "// a comment\n#[cfg(test)]\nmod model;\nstruct A;\nimpl A {\n    #[cfg(test)]\n    fn of() {\n        x;\n    }\n    fn b() {}\n}\n\
+                #[cfg(test)]\nmod tests {\n    fn c() {}\n}\nfn d() {}\n";
+    fs::write(&file, text).unwrap();
+    assert_eq!(code(&file), "struct A;\nimpl A {\n    fn b() {}\n}\nfn d() {}");
 }
 
 fn is_test(path: &Path) -> bool {
@@ -83,6 +107,37 @@ fn profiles_depend_on_the_sdk_and_nothing_else_of_ours() {
     }
 }
 
+/// The crates are layers: each knows those below it, and nothing that only a layer above may use.
+#[test]
+fn crates_depend_downwards_only() {
+    let packages = dependencies();
+    let ours: BTreeSet<_> = packages.iter().map(|(name, _)| name.as_str()).collect();
+    let profiles = PROFILES.iter().map(|profile| profile.about().name);
+    let engine = profiles.chain(["advisor-object", "advisor-core", "profile-sdk"]).collect();
+    let layers: [(&str, BTreeSet<&str>, &[&str]); 3] = [
+        ("advisor-object", BTreeSet::new(), &["kube", "k8s-openapi", "tokio", "hyper", "tower", "futures", "http"]),
+        (
+            "advisor-core",
+            ["advisor-object", "profile-sdk"].into(),
+            &["tokio", "hyper", "tower", "futures", "http", "tracing"],
+        ),
+        (
+            "advisor-engine",
+            engine,
+            &["clap", "nix", "rcgen", "axum", "opentelemetry", "prometheus-client", "tracing-subscriber"],
+        ),
+    ];
+    for (layer, below, forbidden) in layers {
+        let (_, of_layer) = packages.iter().find(|(name, _)| name == layer).unwrap();
+        for (name, _) in of_layer.iter().filter(|(_, is_shipped)| *is_shipped) {
+            assert!(!ours.contains(name.as_str()) || below.contains(name.as_str()), "{layer} depends on {name}");
+            assert!(!forbidden.contains(&name.as_str()), "{layer} depends on {name}");
+        }
+    }
+    let manifest = fs::read_to_string(root().join("crates/core/Cargo.toml")).unwrap();
+    assert!(!manifest.contains("client"), "the core has no client");
+}
+
 #[test]
 fn the_operator_does_not_ship_what_only_tests_need() {
     let packages = dependencies();
@@ -117,10 +172,10 @@ fn pure_code_knows_no_client_no_clock_and_no_async() {
         "std::fs",
         "std::net",
         "std::env",
-        "crate::cluster",
-        "crate::controller",
+        "advisor_engine",
+        "virt_advisor",
     ];
-    let pure = ["src/api", "src/limits", "src/plan", "profiles"];
+    let pure = ["crates/object/src", "crates/core/src", "profiles"];
     for path in pure.iter().flat_map(|folder| sources(folder)) {
         let code = code(&path);
         for word in forbidden {
@@ -145,8 +200,8 @@ fn the_core_names_no_profile_and_no_kind_of_others() {
         );
     }
     // What is special about pools lives in one module, behind a trait.
-    let special = root().join("src/rollout");
-    let core = ["src/api", "src/plan", "src/engine", "src/controller", "src/cluster", "src/rollout"];
+    let special = root().join("crates/core/src/rollout");
+    let core = ["crates", "src/controller"];
     for path in core.iter().flat_map(|folder| sources(folder)) {
         if path.starts_with(&special) || is_test(&path) {
             continue;
@@ -160,7 +215,7 @@ fn the_core_names_no_profile_and_no_kind_of_others() {
 
 #[test]
 fn every_file_says_what_it_owns_and_stays_readable() {
-    for path in ["src", "profiles", "tests"].iter().flat_map(|folder| sources(folder)) {
+    for path in ["src", "crates", "profiles", "tests"].iter().flat_map(|folder| sources(folder)) {
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("//!"), "{} does not open with what it owns", path.display());
         let lines = text.lines().count();
@@ -196,7 +251,7 @@ fn every_profile_is_complete() {
 
 /// The text of all Rust files.
 fn all_code() -> String {
-    let files = ["src", "profiles", "tests"].iter().flat_map(|folder| sources(folder));
+    let files = ["src", "crates", "profiles", "tests"].iter().flat_map(|folder| sources(folder));
     files.map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
@@ -290,7 +345,7 @@ fn d1_no_manifest_of_ours_holds_a_namespace() {
 fn t3_the_table_of_what_an_approval_covers_has_every_field_of_spec() {
     let text = fs::read_to_string(root().join("docs/PLAN.md")).unwrap();
     let table = text.split("## What an approval covers").nth(1).unwrap().split("\n## ").next().unwrap();
-    let crd = serde_json::to_value(virt_advisor::api::crd(PROFILES)).unwrap();
+    let crd = serde_json::to_value(advisor_core::api::crd(PROFILES)).unwrap();
     let fields = crd.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties").unwrap();
     for field in fields.as_object().unwrap().keys() {
         let row = table.lines().find(|line| line.starts_with(&format!("| `spec.{field}` |")));
@@ -307,7 +362,7 @@ fn t3_the_table_of_what_an_approval_covers_has_every_field_of_spec() {
 #[test]
 fn the_approval_policy_compares_every_field_of_spec() {
     let policy = fs::read_to_string(root().join("config/approval/policy.yaml")).unwrap();
-    let crd = serde_json::to_value(virt_advisor::api::crd(PROFILES)).unwrap();
+    let crd = serde_json::to_value(advisor_core::api::crd(PROFILES)).unwrap();
     let fields = crd.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties").unwrap();
     for field in fields.as_object().unwrap().keys().filter(|field| *field != "action") {
         let compared = ["", "?"]

@@ -7,20 +7,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use advisor_core::plan::check;
+use advisor_engine::registry::PROFILES;
 use profile_sdk::{
     About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, LeftOut, OptionsError, Planner,
     Prerequisite, Profile, Read, Surroundings,
 };
 use serde_json::{Map, Value, json};
-use virt_advisor::plan::check;
-use virt_advisor::registry::PROFILES;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 fn schema(profile: &dyn Profile) -> Value {
-    virt_advisor::api::options_schema(profile)
+    advisor_core::api::options_schema(profile)
 }
 
 /// What a cluster holds on which nothing is set yet: the CRDs that the project brings.
@@ -66,7 +66,9 @@ fn undeclared(profile: &dyn Profile, options: Option<&Value>) -> Option<String> 
         Ok(_) | Err(_) => None,
     });
     let planner = profile.configure(options).unwrap();
-    found.or_else(|| virt_advisor::engine::undeclared(planner.as_ref(), profile.kinds()).map(|error| error.to_string()))
+    found.or_else(|| {
+        advisor_engine::engine::undeclared(planner.as_ref(), profile.kinds()).map(|error| error.to_string())
+    })
 }
 
 /// Values of `schema` that are as different as it allows, the least and the most of them.

@@ -2,12 +2,14 @@
 //! makes the daemons do, on clusters made at random. Each sentence of a forecast is said where it is so, and nowhere else.
 //!
 //! The account is that of mco-simulator: `render` merges as the controllers do, and `policy` decides as the daemons do. It shares no code with
-//! `src/rollout`.
+//! `crates/core/src/rollout`.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
 
 use std::collections::BTreeMap;
 
+use advisor_core::plan::item::Effect;
+use advisor_core::rollout::{MachineConfigPools, Outlook, Planned, Rollouts};
 use mco_simulator::api::{MachineConfig, MachineConfigSpec, MachineConfiguration};
 use mco_simulator::policy::{self, Disruption};
 use mco_simulator::release::MAIN;
@@ -15,8 +17,6 @@ use mco_simulator::render::render;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use virt_advisor::plan::item::Effect;
-use virt_advisor::rollout::{MachineConfigPools, Outlook, Planned, Rollouts};
 
 const OURS: &str = "90-ours";
 const ROLE: &str = "machineconfiguration.openshift.io/role";

@@ -9,15 +9,15 @@ use profile_sdk::Remembered;
 
 use super::printed::{self, DIFFERENT, FAILED, SAME};
 use crate::clock::now;
-use crate::cluster::{self, Cluster};
-use crate::engine::{Drafting, Engine, Task, Wanted};
-use crate::limits;
-use crate::plan::claim::Claim;
-use crate::plan::observed;
-use crate::plan::overrides::Choices;
-use crate::plan::{Basis, Plan, prune};
-use crate::registry;
-use crate::rollout::{MachineConfigPools, Rollouts};
+use advisor_core::plan::claim::Claim;
+use advisor_core::plan::observed;
+use advisor_core::plan::overrides::Choices;
+use advisor_core::plan::{Basis, Plan, prune};
+use advisor_core::rollout::{MachineConfigPools, Rollouts};
+use advisor_engine::cluster::{self, Cluster};
+use advisor_engine::engine::{Drafting, Engine, Task, Wanted};
+use advisor_engine::registry;
+use object::limits;
 
 /// Print what a configuration would change, uncut, as unified diffs, with the digest of the plan. Writes nothing.
 ///
@@ -58,7 +58,7 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
         cluster.config(name).await.map_err(|error| format!("reading VirtPlatformConfig {name} failed: {error}"))?;
     let config =
         config.ok_or_else(|| format!("there is no VirtPlatformConfig {name}: create it, or start the operator"))?;
-    if let Some(problem) = limits::spec_problem(&config.spec) {
+    if let Some(problem) = advisor_core::api::spec_problem(&config.spec) {
         return Err(problem);
     }
     let options = config.spec.options.clone();
@@ -79,7 +79,7 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
     let drafting = engine
         .draft(
             planner.as_ref(),
-            &crate::engine::manager(profile.about().name),
+            &advisor_engine::engine::manager(profile.about().name),
             profile.kinds(),
             &served,
             Remembered::default(),

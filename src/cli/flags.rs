@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::api;
 use crate::endpoints::CertificateFiles;
 use crate::leader::{self, Timing};
 use crate::telemetry::Encoder;
+use advisor_core::api;
 
 /// Switches are written as in Go: `--flag`, `--flag=true` or `--flag=false`.
 #[derive(Debug, Args)]

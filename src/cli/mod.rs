@@ -13,7 +13,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{api, registry, telemetry};
+use crate::telemetry;
+use advisor_core::api;
+use advisor_engine::registry;
 use flags::RunFlags;
 
 pub use rbac::{namespaces_yaml, rbac_yaml};

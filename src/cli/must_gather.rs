@@ -16,13 +16,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::VERSION;
-use crate::api::{TargetRef, VirtPlatformConfig, VirtPlatformConfigStatus};
-use crate::cluster::{self, Cluster, ClusterError};
 use crate::leader;
-use crate::plan::document;
-use crate::plan::redact::{self, Redactor};
-use crate::registry;
-use crate::rollout;
+use advisor_core::api::{TargetRef, VirtPlatformConfig, VirtPlatformConfigStatus};
+use advisor_core::plan::document;
+use advisor_core::plan::redact::{self, Redactor};
+use advisor_core::rollout;
+use advisor_engine::cluster::{self, Cluster, ClusterError};
+use advisor_engine::registry;
 
 /// The Pods and the Deployment of the operator, wherever they are.
 const OURS: &str = "app.kubernetes.io/name=virt-advisor-operator,control-plane=controller-manager";

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use profile_sdk::LeftOut;
 
-use crate::api::Operation;
-use crate::limits::visible;
-use crate::plan::item::PlanItem;
-use crate::plan::{Plan, summary};
+use advisor_core::api::Operation;
+use advisor_core::plan::item::PlanItem;
+use advisor_core::plan::{Plan, summary};
+use object::limits::visible;
 
 /// As `kubectl diff`: no differences, some, and no answer.
 pub(super) const SAME: u8 = 0;

@@ -11,13 +11,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::printed::{self, DIFFERENT, FAILED, SAME};
-use crate::api::{self, TargetRef};
-use crate::engine::{answers, exclusions, undeclared};
-use crate::plan::item::Effect;
-use crate::plan::overrides::Choices;
-use crate::plan::{Basis, Plan, offline};
-use crate::registry;
-use crate::rollout::{MachineConfigPools, Outlook, Planned, Rollouts};
+use advisor_core::api::{self, TargetRef};
+use advisor_core::plan::item::Effect;
+use advisor_core::plan::overrides::Choices;
+use advisor_core::plan::{Basis, Plan, offline};
+use advisor_core::rollout::{MachineConfigPools, Outlook, Planned, Rollouts};
+use advisor_engine::engine::{answers, exclusions, undeclared};
+use advisor_engine::registry;
 
 /// Print what a profile would change, from files instead of a cluster: a plan that is approximate and approves nothing.
 ///

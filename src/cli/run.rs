@@ -12,8 +12,10 @@ use super::flags::RunFlags;
 use crate::controller::{self, Settings};
 use crate::endpoints::{self, Protection, Sources};
 use crate::leader::Election;
+use crate::telemetry;
 use crate::telemetry::{Pulse, Traces};
-use crate::{cluster, limits, telemetry};
+use advisor_engine::cluster;
+use object::limits;
 
 /// How often it is asked whether configurations are seen, until they are.
 const READY_PAUSE: Duration = Duration::from_millis(50);

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::Context;
 use super::memory::Memory;
-use crate::api::VirtPlatformConfig;
 use crate::clock::now;
-use crate::cluster::ClusterError;
-use crate::engine;
-use crate::plan::Plan;
-use crate::plan::approval::Mandate;
-use crate::plan::decision::Execution;
-use crate::plan::status::Written;
+use advisor_core::api::VirtPlatformConfig;
+use advisor_core::plan::Plan;
+use advisor_core::plan::approval::Mandate;
+use advisor_core::plan::decision::Execution;
+use advisor_core::plan::status::Written;
+use advisor_engine::cluster::ClusterError;
+use advisor_engine::engine;
 
 /// A write that did not happen; the next look finds out why.
 #[derive(Debug, thiserror::Error)]

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use kube::api::ObjectMeta;
 use profile_sdk::Profile;
 
-use crate::api::{self, Action, VirtPlatformConfig, VirtPlatformConfigSpec};
-use crate::cluster::{Cluster, ClusterError};
-use crate::registry::Profiles;
+use advisor_core::api::{self, Action, VirtPlatformConfig, VirtPlatformConfigSpec};
+use advisor_engine::cluster::{Cluster, ClusterError};
+use advisor_engine::registry::Profiles;
 
 /// Creates the configuration of every advertised one of `profiles` that has none; `exists` says which have. Existing ones are never
 /// touched.

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-use crate::limits;
+use object::limits;
 
 thread_local! {
     static WITHIN: Cell<bool> = const { Cell::new(false) };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::api::VirtPlatformConfig;
-use crate::plan::claim::Claim;
+use advisor_core::api::VirtPlatformConfig;
+use advisor_core::plan::claim::Claim;
 
 /// The claims of all configurations, by name.
 #[derive(Default)]

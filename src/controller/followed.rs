@@ -7,10 +7,10 @@ use profile_sdk::{Kind, Planner, Profile, Read};
 use super::Context;
 use super::gather::GatherError;
 use super::watches::{Scope, crd_subject};
-use crate::api::{Item, TargetRef, VirtPlatformConfigSpec};
-use crate::cluster::{Served, Subject};
-use crate::engine::{Engine, Kinds};
-use crate::registry::{self, Watched};
+use advisor_core::api::{Item, TargetRef, VirtPlatformConfigSpec};
+use advisor_engine::cluster::{Served, Subject};
+use advisor_engine::engine::{Engine, Kinds};
+use advisor_engine::registry::{self, Watched};
 
 /// Opens the watches that `config` will need, so that a replica which comes to lead has them. What can't be opened now is
 /// opened then.

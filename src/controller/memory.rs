@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 use super::pacing::Pacing;
 use super::triggers::News;
-use crate::api::{Input, Item, Operation, Override, Phase, VirtPlatformConfigStatus};
-use crate::plan::Plan;
-use crate::plan::claim::Claim;
-use crate::plan::item::PlanItem;
-use crate::plan::moved::{self, Glimpse};
-use crate::plan::overrides::Exclusions;
+use advisor_core::api::{Input, Item, Operation, Override, Phase, VirtPlatformConfigStatus};
+use advisor_core::plan::Plan;
+use advisor_core::plan::claim::Claim;
+use advisor_core::plan::item::PlanItem;
+use advisor_core::plan::moved::{self, Glimpse};
+use advisor_core::plan::overrides::Exclusions;
 
 /// First and longest pause after an error; it doubles in between.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);

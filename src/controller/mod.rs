@@ -36,12 +36,12 @@ use kube::runtime::reflector::{self, ObjectRef, reflector};
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::VirtPlatformConfig;
-use crate::cluster::{Cluster, bounded};
 use crate::leader::Fence;
-use crate::registry::{self, Profiles};
-use crate::rollout::{MachineConfigPools, Rollouts};
 use crate::telemetry::{Metrics, Traces};
+use advisor_core::api::VirtPlatformConfig;
+use advisor_core::rollout::{MachineConfigPools, Rollouts};
+use advisor_engine::cluster::{Cluster, bounded};
+use advisor_engine::registry::{self, Profiles};
 use claims::Claims;
 use memory::Memory;
 use triggers::{Causes, Triggers};

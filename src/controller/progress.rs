@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use super::Context;
 use super::gather::{GatherError, resolve};
 use super::memory::{Memory, Previewed, Slow};
-use crate::api::{Item, ItemState, Operation, Phase, VirtPlatformConfigStatus};
-use crate::plan::health::Rollout;
-use crate::rollout::{Change, Standing};
+use advisor_core::api::{Item, ItemState, Operation, Phase, VirtPlatformConfigStatus};
+use advisor_core::plan::health::Rollout;
+use advisor_core::rollout::{Change, Standing};
 
 /// How far written items are, if that is all there is to know: something is under way, and nothing can be written.
 pub(super) async fn only_rollouts(

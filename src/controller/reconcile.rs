@@ -19,17 +19,18 @@ use super::memory::{Call, Memory, Settled, spread};
 use super::progress::machines_updated;
 use super::triggers::Causes;
 use super::{Context, report};
-use crate::api::{
+use crate::clock::now;
+use advisor_core::api::{
     self, Action, Operation, Phase, Severity, Summary, VirtPlatformConfig, VirtPlatformConfigStatus as Status,
 };
-use crate::clock::now;
-use crate::cluster::{ClusterError, Note, StoredStatus};
-use crate::plan::conditions::Verdict;
-use crate::plan::decide::decide;
-use crate::plan::decision::{Decision, LookAgain};
-use crate::plan::observed::{Observed, Wanted, World};
-use crate::plan::{conditions, reason, status, wire};
-use crate::{limits, registry};
+use advisor_core::plan::conditions::Verdict;
+use advisor_core::plan::decide::decide;
+use advisor_core::plan::decision::{Decision, LookAgain};
+use advisor_core::plan::observed::{Observed, Wanted, World};
+use advisor_core::plan::{conditions, reason, status, wire};
+use advisor_engine::cluster::{ClusterError, Note, StoredStatus};
+use advisor_engine::registry;
+use object::limits;
 
 /// One look may take this long; then it is given up and made anew.
 const BUDGET: Duration = Duration::from_secs(60);
@@ -234,7 +235,7 @@ async fn look(
     let world = if wanted.deleting || wanted.action == Action::Ignore {
         ctx.stand_aside(&name, memory);
         World::Unread
-    } else if let Some(problem) = limits::spec_problem(&config.spec) {
+    } else if let Some(problem) = advisor_core::api::spec_problem(&config.spec) {
         memory.forget_plan();
         World::Invalid(problem)
     } else {
@@ -364,7 +365,7 @@ async fn report(
 
 /// Says in an event, and returns for the log, that the object is so large that it can have no status.
 async fn tell_no_room(ctx: &Context, config: &VirtPlatformConfig, now: jiff::Timestamp) -> String {
-    let text = limits::spec_problem(&config.spec).unwrap_or_else(|| {
+    let text = advisor_core::api::spec_problem(&config.spec).unwrap_or_else(|| {
         "The object leaves no room for a status: the API server refuses it as too large. Make its annotations and spec smaller."
             .to_owned()
     });

@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{Approval, Item, ItemState, Operation, Phase, VirtPlatformConfigStatus as Status};
-use crate::cluster::Note;
-use crate::plan::reason::condition;
+use advisor_core::api::{Approval, Item, ItemState, Operation, Phase, VirtPlatformConfigStatus as Status};
+use advisor_core::plan::reason::condition;
+use advisor_engine::cluster::Note;
 
 /// Progress is written at most this often: a rollout of hundreds of machines reports every second.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
@@ -184,8 +184,8 @@ fn approved(status: &Status, approval: &Approval) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Summary;
-    use crate::plan::conditions::{self, Verdict};
+    use advisor_core::api::Summary;
+    use advisor_core::plan::conditions::{self, Verdict};
 
     fn status(phase: Phase, text: &str) -> Status {
         let summary = Summary { text: text.to_owned(), ..Summary::default() };

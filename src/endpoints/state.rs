@@ -10,12 +10,12 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::api::{ItemState, Operation, Phase, VirtPlatformConfig};
 use crate::controller::{self, Health, WatchState};
 use crate::leader::Fence;
-use crate::plan::conditions;
 use crate::telemetry::definitions::{self as define, Definition};
 use crate::telemetry::{Label, Metrics, Pulse};
+use advisor_core::api::{ItemState, Operation, Phase, VirtPlatformConfig};
+use advisor_core::plan::conditions;
 
 /// Where the present state is read.
 #[derive(Debug, Clone)]

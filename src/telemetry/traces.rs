@@ -31,7 +31,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use sha2::{Digest, Sha256};
 
-use crate::api::Approval;
+use advisor_core::api::Approval;
 
 /// The name in `service.name`, unless OTEL_SERVICE_NAME says otherwise.
 const SERVICE: &str = "virt-advisor";

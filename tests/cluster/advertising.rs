@@ -1,10 +1,10 @@
 //! The configurations that are there for everybody to find.
 
+use advisor_core::api::{Action, Phase, VirtPlatformConfig};
+use advisor_engine::registry::PROFILES;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
-use virt_advisor::api::{Action, Phase, VirtPlatformConfig};
-use virt_advisor::registry::PROFILES;
 
 use crate::fixture::{Fixture, PATIENCE, PROFILE, Setup};
 

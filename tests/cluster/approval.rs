@@ -1,8 +1,8 @@
 //! Who may start what: each way to approve a plan, and what is no approval.
 
+use advisor_core::api::{ApprovedBy, Operation, Phase, Severity};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use virt_advisor::api::{ApprovedBy, Operation, Phase, Severity};
 
 use crate::fixture::{Fixture, PROFILE, Setup, descheduler};
 
@@ -11,7 +11,7 @@ fn quick(action: &str) -> serde_json::Value {
     json!({"action": action, "options": {"loadAware": {"enablePSIMetrics": false}}})
 }
 
-fn reason(status: &virt_advisor::api::VirtPlatformConfigStatus) -> String {
+fn reason(status: &advisor_core::api::VirtPlatformConfigStatus) -> String {
     let condition = status.conditions.iter().find(|condition| condition.type_ == "ReviewRequired").unwrap();
     condition.reason.clone()
 }
@@ -242,7 +242,7 @@ async fn d22_an_option_that_is_switched_off_takes_its_object_back_machine_by_mac
     // Which machines reboot is followed while the plan waits.
     mco_simulator::add_pool(&fixture.admin, "infra").await.unwrap();
     mco_simulator::set_role(&fixture.admin, "worker-0", "infra", true).await.unwrap();
-    let of_removal = |status: &virt_advisor::api::VirtPlatformConfigStatus| {
+    let of_removal = |status: &advisor_core::api::VirtPlatformConfigStatus| {
         status.items.iter().find(|item| item.prune).map(|item| item.pools.clone()).unwrap_or_default()
     };
     fixture.wait("the other pool", |status| of_removal(status) == ["infra", "worker"]).await;

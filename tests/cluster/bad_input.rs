@@ -1,10 +1,10 @@
 //! Objects and users that should not be: each is told what is wrong, and the others go on.
 
+use advisor_core::api::{Phase, VirtPlatformConfigStatus};
 use controlplane::apply_yaml;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use virt_advisor::api::{Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, PROFILE, Setup, our_crd};
 

@@ -1,9 +1,9 @@
 //! The platform baseline on the real server: what decides about its features, and what it finds of others.
 
+use advisor_core::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
-use virt_advisor::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, Setup, create_namespace, hyper_converged};
 

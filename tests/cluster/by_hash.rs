@@ -1,10 +1,10 @@
 //! The policy of config/approval-by-hash: nothing is carried out but the plan that a hash names.
 
+use advisor_core::api::{ApprovedBy, Phase, VirtPlatformConfig};
 use controlplane::{install_crds, lease};
 use kube::Error;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use virt_advisor::api::{ApprovedBy, Phase, VirtPlatformConfig};
 
 use crate::fixture::{OWN_NAMESPACE, PATIENCE, PROFILE, create_namespace, our_crd};
 use crate::security::writes;

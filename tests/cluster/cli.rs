@@ -2,8 +2,8 @@
 
 use std::process::{Command, Output};
 
+use advisor_core::api::Phase;
 use serde_json::json;
-use virt_advisor::api::Phase;
 
 use crate::fixture::{Fixture, PROFILE, Setup, descheduler, our_crd, root};
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use advisor_core::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 use serde_json::{Value, json};
-use virt_advisor::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, PATIENCE, Setup, create_namespace, hyper_converged, third_party};
 use crate::releases::{golden, only, real_crds};
@@ -117,7 +117,7 @@ impl Shape {
 
         // Switched off, it takes back what it has brought.
         let brought: Vec<_> = plan.items.iter().filter(|item| item.operation == Operation::Create).collect();
-        let features = virt_advisor::api::options_schema(virt_advisor::registry::known(BASELINE).unwrap());
+        let features = advisor_core::api::options_schema(advisor_engine::registry::known(BASELINE).unwrap());
         let features = features.pointer("/properties/features/properties").and_then(Value::as_object).unwrap();
         let off: serde_json::Map<_, _> = features.keys().map(|name| (name.clone(), json!("Disabled"))).collect();
         fixture.patch(json!({"action": "DryRun", "options": {"platformBaseline": {"features": off}}})).await;

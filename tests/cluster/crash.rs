@@ -1,10 +1,10 @@
 //! Crashes and restarts: nothing is lost, nothing is done twice, a settled object is not touched.
 
+use advisor_core::api::Phase;
 use controlplane::faults::{Fault, Script, scripted};
 use http::{Method, Request};
 use kube::client::Body;
 use serde_json::json;
-use virt_advisor::api::Phase;
 
 use crate::fixture::{Fixture, PATIENCE, Setup, VERSION, descheduler};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use advisor_core::api::{Operation, Phase, VirtPlatformConfigStatus};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use virt_advisor::api::{Operation, Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, PATIENCE, PROFILE, Setup, hyper_converged};
 
@@ -25,7 +25,7 @@ fn worker_pool() -> Value {
     json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": {"name": "worker"}})
 }
 
-fn item<'a>(status: &'a VirtPlatformConfigStatus, name: &str) -> &'a virt_advisor::api::Item {
+fn item<'a>(status: &'a VirtPlatformConfigStatus, name: &str) -> &'a advisor_core::api::Item {
     status.items.iter().find(|item| item.name == name).unwrap_or_else(|| panic!("{name} is not in {status:#?}"))
 }
 
@@ -280,7 +280,7 @@ async fn a_machine_config_that_is_set_aside_before_it_exists_holds_up_nothing() 
     assert_eq!(item(&plan, "enable-kubelet-swap").operation, Operation::Skipped);
     fixture.patch(json!({"action": "Apply", "approvedPlanHash": plan.plan_hash})).await;
     let done = fixture.wait_for(Phase::Completed).await;
-    assert_eq!(item(&done, "enable-kubelet-swap").state, virt_advisor::api::ItemState::Completed);
+    assert_eq!(item(&done, "enable-kubelet-swap").state, advisor_core::api::ItemState::Completed);
     assert!(fixture.get(&swap()).await.is_none());
     assert_ne!(fixture.density().await.pointer(RATIO), None);
     fixture.finish().await;

@@ -1,8 +1,8 @@
 //! What somebody changes of what was applied: by every route, and what it costs to see it.
 
+use advisor_core::api::{Operation, Phase};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use virt_advisor::api::{Operation, Phase};
 
 use crate::stage::profile::{NAME, WITH_GADGETS, following, item, object};
 use crate::stage::{Running, Stage};
@@ -343,7 +343,7 @@ async fn t19_a_target_that_moves_at_every_preview_is_previewed_with_pauses() {
     // Each look tries four times, and asks twice where somebody else holds the field.
     assert!((8..=56).contains(&previews), "{previews} dry runs in eight seconds");
     stage.edit("a", json!({"spec": {"size": 7}})).await;
-    let told = |status: &virt_advisor::api::VirtPlatformConfigStatus| {
+    let told = |status: &advisor_core::api::VirtPlatformConfigStatus| {
         status.summary.as_ref().is_some_and(|summary| summary.text.contains("/spec/size is 7 instead of 1"))
     };
     stage.wait(NAME, "the last value", told).await;

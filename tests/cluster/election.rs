@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use advisor_core::api::{Phase, VirtPlatformConfigStatus};
 use controlplane::{Mark, Request};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 use tokio::time::Instant;
-use virt_advisor::api::{Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, OWN_NAMESPACE, PROFILE, Setup, USER, descheduler};
 use crate::replica::{LEASE, Replica, holder, leader_but};

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use advisor_core::api::Phase;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::authentication::v1::TokenRequest;
@@ -12,7 +13,6 @@ use kube::api::{Api, PostParams};
 use serde_json::json;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
-use virt_advisor::api::Phase;
 use virt_advisor::telemetry::definitions;
 
 use crate::fixture::{Fixture, PATIENCE, Setup, descheduler};

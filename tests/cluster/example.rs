@@ -1,9 +1,9 @@
 //! The example profile, which is kept to one namespace: from plan to drift with a right on one ConfigMap only.
 
+use advisor_core::api::{Operation, Phase, VirtPlatformConfig};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
 use serde_json::json;
-use virt_advisor::api::{Operation, Phase, VirtPlatformConfig};
 
 use crate::fixture::{Fixture, Setup};
 

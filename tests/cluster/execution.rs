@@ -1,7 +1,7 @@
 //! The execution: waves, waiting for pools, failure.
 
+use advisor_core::api::{ItemState, Operation, Phase};
 use serde_json::json;
-use virt_advisor::api::{ItemState, Operation, Phase};
 
 use crate::fixture::{Fixture, Setup, descheduler};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use advisor_core::api::{ItemState, Operation, Phase};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use virt_advisor::api::{ItemState, Operation, Phase};
 
 use crate::stage::Stage;
 use crate::stage::profile::{NAME, item, object};

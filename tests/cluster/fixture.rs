@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use advisor_core::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 use controlplane::{Lease, Mark, Request, install_crds, lease};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use virt_advisor::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 use virt_advisor::controller::{Health, WatchState};
 use virt_advisor::telemetry::Traces;
 
@@ -245,7 +245,7 @@ impl Fixture {
     /// A client as the operator has it.
     pub fn client(&self) -> Client {
         let config = self.plane.client_config(USER, &[]).expect("a client configuration");
-        virt_advisor::cluster::client(config).expect("a client")
+        advisor_engine::cluster::client(config).expect("a client")
     }
 
     pub fn start_with(&mut self, client: Client, version: &'static str) {

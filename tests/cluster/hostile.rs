@@ -1,11 +1,11 @@
 //! What a hostile or careless person writes into a spec, an annotation or an object: it is their own trouble, and nobody else's.
 
+use advisor_core::api::{Operation, Phase, VirtPlatformConfig};
+use advisor_core::plan::overrides::{IGNORE, PATCH};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams, Patch, PatchParams};
+use object::limits;
 use serde_json::{Value, json};
-use virt_advisor::api::{Operation, Phase, VirtPlatformConfig};
-use virt_advisor::limits;
-use virt_advisor::plan::overrides::{IGNORE, PATCH};
 
 use crate::fixture::PATIENCE;
 use crate::stage::Stage;

@@ -1,8 +1,8 @@
 //! HyperConverged with its operator and its conversion webhook, as hco-simulator plays them.
 
+use advisor_core::api::{Item, Phase, VirtPlatformConfigStatus};
 use hco_simulator::{Simulator, Truth, Webhook};
 use serde_json::json;
-use virt_advisor::api::{Item, Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, Setup, hyper_converged};
 use crate::releases::real_crds;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
+use advisor_core::api::Phase;
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use serde_json::{Value, json};
-use virt_advisor::api::Phase;
 
 use crate::fixture::{Fixture, OWN_NAMESPACE, Setup, descheduler, root};
 use crate::replica::{Replica, leader_but};

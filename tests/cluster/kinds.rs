@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use advisor_core::api::{Operation, Phase};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use virt_advisor::api::{Operation, Phase};
 
 use crate::fixture::PATIENCE;
 use crate::stage::Stage;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use advisor_core::api::{ItemState, Phase, VirtPlatformConfigStatus};
 use controlplane::install_crds;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use virt_advisor::api::{ItemState, Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, Setup, third_party};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use advisor_core::api::{ItemState, Phase};
 use controlplane::faults::{ruled, status};
 use serde_json::json;
-use virt_advisor::api::{ItemState, Phase};
 
 use crate::fixture::{Fixture, PROFILE, Setup, VERSION, descheduler, hyper_converged};
 

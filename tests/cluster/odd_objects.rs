@@ -1,8 +1,8 @@
 //! Targets that are unlike others: without a record of who wrote what, or as large as the server allows.
 
+use advisor_core::api::{Operation, Phase};
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
-use virt_advisor::api::{Operation, Phase};
 
 use crate::stage::Stage;
 use crate::stage::profile::{NAME, item, object};

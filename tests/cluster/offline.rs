@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use advisor_core::api::{Phase, VirtPlatformConfigStatus};
 use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::{Value, json};
-use virt_advisor::api::{Phase, VirtPlatformConfigStatus};
 
 use crate::cli::{run, tempfile_folder};
 use crate::fixture::{Fixture, Setup, root};

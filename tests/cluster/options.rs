@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use advisor_core::api::{Operation, Phase};
+use advisor_engine::registry::PROFILES;
 use serde_json::{Value, json};
-use virt_advisor::api::{Operation, Phase};
-use virt_advisor::registry::PROFILES;
 
 use crate::fixture::{Fixture, Setup, hyper_converged};
 
@@ -36,7 +36,7 @@ fn values(schema: &Value) -> Vec<Value> {
 async fn what_an_option_has_brought_goes_with_it() {
     for profile in PROFILES {
         let about = profile.about();
-        let schema = virt_advisor::api::options_schema(*profile);
+        let schema = advisor_core::api::options_schema(*profile);
         let mut fixture = Fixture::without_operator(Setup {
             workers: 1,
             speed: 100.0,

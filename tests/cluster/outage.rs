@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use advisor_core::api::Phase;
 use serde_json::json;
-use virt_advisor::api::Phase;
 
 use crate::fixture::{Fixture, Setup, descheduler};
 

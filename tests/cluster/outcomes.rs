@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use advisor_core::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
@@ -17,7 +18,6 @@ use kube::{Client, ResourceExt};
 use mco_simulator::release::{MAIN, Release, V4_14_EARLY, V4_17, V4_20, V4_22};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use virt_advisor::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, PATIENCE, Setup};
 

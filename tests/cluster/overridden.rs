@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use advisor_core::api::{Phase, VirtPlatformConfigStatus};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
-use virt_advisor::api::{Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, Setup};
 

@@ -1,8 +1,8 @@
 //! What administrators want otherwise than the profile, all the way on the real server.
 
+use advisor_core::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
+use advisor_core::plan::overrides::{IGNORE, MODE, PATCH};
 use serde_json::{Value, json};
-use virt_advisor::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
-use virt_advisor::plan::overrides::{IGNORE, MODE, PATCH};
 
 use crate::stage::Stage;
 use crate::stage::profile::{NAME, item, object};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use advisor_core::api::{Phase, VirtPlatformConfigStatus};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use virt_advisor::api::{Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, Setup, create_namespace, descheduler, hyper_converged, third_party};
 

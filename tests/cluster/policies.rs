@@ -1,8 +1,8 @@
 //! Node disruption policies: what a plan says of them, and what machines do under them.
 
+use advisor_core::api::{Phase, Severity};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use virt_advisor::api::{Phase, Severity};
 
 use crate::fixture::{Fixture, Setup};
 use crate::outcomes::Machines;

@@ -1,14 +1,14 @@
 //! What the profile needs and the cluster lacks: told, waited for, and seen when it comes or goes.
 
+use advisor_core::api::Phase;
 use controlplane::install_crds;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::Api;
 use serde_json::json;
-use virt_advisor::api::Phase;
 
 use crate::fixture::{Fixture, Setup, hyper_converged, third_party};
 
-fn text(status: &virt_advisor::api::VirtPlatformConfigStatus) -> String {
+fn text(status: &advisor_core::api::VirtPlatformConfigStatus) -> String {
     let condition = status.conditions.iter().find(|condition| condition.type_ == "PrerequisiteFailed").unwrap();
     condition.message.clone()
 }

@@ -1,8 +1,8 @@
 //! What leaves a plan: taken back after a review, as far as it is ours.
 
+use advisor_core::api::{ItemState, Operation, Phase};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use virt_advisor::api::{ItemState, Operation, Phase};
 
 use crate::stage::profile::{NAME, item, object};
 use crate::stage::{Running, Stage};
@@ -151,7 +151,7 @@ async fn w_19_what_a_finalizer_holds_is_not_gone() {
     stage.wait_for(NAME, "a plan", Phase::ReviewRequired).await;
     let mark = stage.mark();
     stage.approve().await;
-    let is_held = |status: &virt_advisor::api::VirtPlatformConfigStatus| {
+    let is_held = |status: &advisor_core::api::VirtPlatformConfigStatus| {
         status.phase == Some(Phase::InProgress)
             && status.items.iter().any(|item| item.message.contains("example.org/held"))
     };

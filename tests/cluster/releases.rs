@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use advisor_core::api::{Operation, Phase, VirtPlatformConfigStatus};
+use advisor_core::plan::hash;
 use serde_json::{Value, json};
 use tempfile::TempPath;
-use virt_advisor::api::{Operation, Phase, VirtPlatformConfigStatus};
-use virt_advisor::plan::digest;
 
 use crate::fixture::{Fixture, PROFILE, Setup, hyper_converged, root};
 
@@ -97,7 +97,7 @@ async fn golden_plans_on_the_real_crds() {
 
 pub fn golden(plan: &VirtPlatformConfigStatus) -> String {
     // The uids in the digest are others each time.
-    let digest = digest::short(plan.plan_hash.as_deref().unwrap_or_default());
+    let digest = hash::short(plan.plan_hash.as_deref().unwrap_or_default());
     let text = &plan.summary.as_ref().unwrap().text;
     let text = if digest.is_empty() { text.clone() } else { text.replace(&digest, "(its digest)") };
     let mut golden = format!("{text}\n");

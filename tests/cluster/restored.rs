@@ -1,9 +1,9 @@
 //! Objects as others write them: statuses of other versions that somebody restores, times that no clock shows.
 
+use advisor_core::api::{Operation, Phase};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use virt_advisor::api::{Operation, Phase};
 
 use crate::stage::Stage;
 use crate::stage::profile::{NAME, OTHER, item};
@@ -122,7 +122,7 @@ async fn t12_a_time_beyond_what_can_be_counted_is_for_ever() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t12_what_is_no_time_is_told_with_its_place_and_the_remedy() {
     let stage = Stage::set().await;
-    let mut crd = serde_json::to_value(virt_advisor::api::crd(crate::stage::profile::PROFILES)).unwrap();
+    let mut crd = serde_json::to_value(advisor_core::api::crd(crate::stage::profile::PROFILES)).unwrap();
     let until = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/items/items/properties/until";
     crd.pointer_mut(until).unwrap().as_object_mut().unwrap().remove("pattern").unwrap();
     controlplane::apply_yaml(&stage.admin, &crd.to_string(), "test").await.unwrap();

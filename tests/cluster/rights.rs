@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use advisor_core::api::{Operation, Phase, VirtPlatformConfigStatus};
+use advisor_engine::registry::PROFILES;
 use controlplane::{Mark, Request};
 use serde_json::{Value, json};
-use virt_advisor::api::{Operation, Phase, VirtPlatformConfigStatus};
-use virt_advisor::registry::PROFILES;
 
 use crate::bad_input;
 use crate::fixture::{Fixture, PATIENCE, PROFILE, Setup, create_namespace, root, third_party};
@@ -59,7 +59,7 @@ const BASELINE: &str = "virt-platform-baseline";
 
 /// Every feature of the baseline as `choice`, with what it needs.
 pub fn every_feature(choice: &str) -> Value {
-    let schema = virt_advisor::api::options_schema(virt_advisor::registry::known(BASELINE).unwrap());
+    let schema = advisor_core::api::options_schema(advisor_engine::registry::known(BASELINE).unwrap());
     let features = schema.pointer("/properties/features/properties").and_then(Value::as_object).unwrap().keys();
     let features: serde_json::Map<_, _> = features.map(|name| (name.clone(), json!(choice))).collect();
     let device = json!({"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": "0001"});

@@ -1,9 +1,9 @@
 //! Every sample, applied as people apply it, and what comes of it.
 
+use advisor_core::api::Phase;
+use advisor_engine::registry;
 use kube::api::{Patch, PatchParams};
 use serde_json::Value;
-use virt_advisor::api::Phase;
-use virt_advisor::registry;
 
 use crate::fixture::{Fixture, Setup, root};
 use crate::releases::golden;

@@ -1,16 +1,16 @@
 //! The CRD on the real server: every rule with an object that it accepts and one that it refuses, and what is said then.
 
+use advisor_core::api::{
+    Action, Applied, Approval, ApprovedBy, Conflict, FailurePolicy, HistoryEntry, Input, InputBefore, Item, ItemState,
+    LeftOut, Operation, Phase, PlannedSpec, PoolTerms, Replaced, Severity, Summary, SupersededPlan, TargetRef,
+    Truncated, VirtPlatformConfig, VirtPlatformConfigStatus,
+};
 use controlplane::{install_crds, lease};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Error};
 use serde_json::{Value, json};
-use virt_advisor::api::{
-    Action, Applied, Approval, ApprovedBy, Conflict, FailurePolicy, HistoryEntry, Input, InputBefore, Item, ItemState,
-    LeftOut, Operation, Phase, PlannedSpec, PoolTerms, Replaced, Severity, Summary, SupersededPlan, TargetRef,
-    Truncated, VirtPlatformConfig, VirtPlatformConfigStatus,
-};
 
 use crate::fixture::{PROFILE, our_crd, root};
 use crate::stage::Stage;
@@ -289,7 +289,7 @@ fn full_status() -> VirtPlatformConfigStatus {
             replan: Some("r".into()),
             revised_at: some(&time),
             used_plan_hash: Some("v1:0".into()),
-            terms: virt_advisor::api::Terms {
+            terms: advisor_core::api::Terms {
                 failure_policy: FailurePolicy::Continue,
                 wait_timeout: Some("1000".into()),
                 pools: [(
@@ -390,7 +390,7 @@ fn full_status() -> VirtPlatformConfigStatus {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn k3_a_crd_that_is_too_old_causes_no_loop() {
     let stage = Stage::set().await;
-    let mut crd = serde_json::to_value(virt_advisor::api::crd(PROFILES)).unwrap();
+    let mut crd = serde_json::to_value(advisor_core::api::crd(PROFILES)).unwrap();
     let properties = crd
         .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/items/items/properties")
         .unwrap();

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
+use advisor_core::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
-use virt_advisor::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 
 use crate::cli::run;
 use crate::fixture::{Fixture, Setup, create_namespace, hyper_converged, root};

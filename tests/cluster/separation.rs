@@ -1,11 +1,11 @@
 //! Who edits and who approves may be two people: the roles, and the policy of config/approval.
 
+use advisor_core::api::VirtPlatformConfig;
 use controlplane::{Lease, install_crds, lease};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Error};
 use serde_json::{Value, json};
-use virt_advisor::api::VirtPlatformConfig;
 
 use crate::fixture::{OWN_NAMESPACE, PATIENCE, PROFILE, create_namespace, our_crd, root};
 
@@ -25,7 +25,7 @@ pub async fn user(plane: &Lease, role: &str) -> Api<VirtPlatformConfig> {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": role}],
     });
     controlplane::apply_yaml(&plane.admin(), &binding.to_string(), "test").await.unwrap();
-    let client = virt_advisor::cluster::client(plane.client_config(role, &[]).unwrap()).unwrap();
+    let client = advisor_engine::cluster::client(plane.client_config(role, &[]).unwrap()).unwrap();
     let configs: Api<VirtPlatformConfig> = Api::all(client);
     let until = tokio::time::Instant::now() + PATIENCE;
     while configs.list(&Default::default()).await.is_err() {

@@ -1,7 +1,7 @@
 //! Two configurations and one object.
 
+use advisor_core::api::{Operation, Phase};
 use serde_json::json;
-use virt_advisor::api::{Operation, Phase};
 
 use crate::stage::Stage;
 use crate::stage::profile::{NAME, OTHER, item};

@@ -1,11 +1,11 @@
 //! API groups that do not answer, while the API server does: what stands behind their APIService is out.
 
+use advisor_core::api::{Operation, Phase, REPLAN_ANNOTATION};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use virt_advisor::api::{Operation, Phase, REPLAN_ANNOTATION};
 
 use crate::fixture::PATIENCE;
 use crate::stage::Stage;
@@ -113,7 +113,7 @@ async fn t12_a_group_that_does_not_answer_holds_up_its_own_items_alone() {
 
     // With its CRD it is.
     stage.install_gizmos().await;
-    let appears = |status: &virt_advisor::api::VirtPlatformConfigStatus| {
+    let appears = |status: &advisor_core::api::VirtPlatformConfigStatus| {
         status.items.iter().any(|item| item.name == "gizmo" && item.operation == Operation::Create)
     };
     stage.wait(WITH_GIZMOS, "the item", appears).await;
@@ -132,7 +132,7 @@ async fn t12_what_was_applied_in_a_group_that_falls_silent_is_never_taken_back()
     stage.configure(WITH_GIZMOS, "Apply", &[item("x", 0, json!({"size": 1})), gizmo()]).await;
     stage.wait_for(WITH_GIZMOS, "applied", Phase::Completed).await;
     stage.silence().await;
-    let blocked = |status: &virt_advisor::api::VirtPlatformConfigStatus| {
+    let blocked = |status: &advisor_core::api::VirtPlatformConfigStatus| {
         let gizmo = status.items.iter().find(|item| item.name == "gizmo");
         gizmo.is_some_and(|item| item.operation == Operation::Blocked && item.message.contains(REMEDY))
     };

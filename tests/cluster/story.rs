@@ -1,7 +1,7 @@
 //! The main job: DryRun, review, Apply, Completed, Drifted and back.
 
+use advisor_core::api::{ItemState, Operation, Phase};
 use serde_json::json;
-use virt_advisor::api::{ItemState, Operation, Phase};
 
 use crate::fixture::{Fixture, PROFILE, Setup, descheduler};
 

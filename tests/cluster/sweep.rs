@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use advisor_core::api::Phase;
 use controlplane::faults::{Fault, Script, scripted};
 use kube::api::ListParams;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use virt_advisor::api::Phase;
 
 use crate::stage::Stage;
 use crate::stage::profile::{NAME, item};

@@ -1,7 +1,7 @@
 //! What is taken back is followed until no machine has it any more, whatever becomes of its execution.
 
+use advisor_core::api::{Item, ItemState, Phase, VirtPlatformConfigStatus};
 use serde_json::{Value, json};
-use virt_advisor::api::{Item, ItemState, Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, Setup};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use advisor_core::api::{Phase, VirtPlatformConfigStatus};
 use serde_json::{Value, json};
-use virt_advisor::api::{Phase, VirtPlatformConfigStatus};
 
 use crate::fixture::{Fixture, PATIENCE, Setup, third_party};
 

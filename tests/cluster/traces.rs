@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use advisor_core::api::Phase;
 use axum::Router;
 use axum::body::Bytes;
 use axum::routing::post;
@@ -18,7 +19,6 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
-use virt_advisor::api::Phase;
 use virt_advisor::telemetry::Traces;
 
 use crate::fixture::{Fixture, PATIENCE, Setup};

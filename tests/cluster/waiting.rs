@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use advisor_core::api::Phase;
+use advisor_core::plan::conditions::{Verdict, derive};
 use serde_json::{Value, json};
-use virt_advisor::api::Phase;
-use virt_advisor::plan::conditions::{Verdict, derive};
 
 use crate::fixture::{Fixture, PROFILE, Setup, descheduler, root};
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use advisor_core::api::{Operation, Phase, VirtPlatformConfigStatus};
 use http::{Method, Request, Uri};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
@@ -12,7 +13,6 @@ use kube::client::Body;
 use serde_json::json;
 use tokio::time::Instant;
 use tower::BoxError;
-use virt_advisor::api::{Operation, Phase, VirtPlatformConfigStatus};
 use virt_advisor::controller::{Health, Settings, WatchHealth, WatchState};
 
 use crate::fixture::{PATIENCE, VERSION, root};

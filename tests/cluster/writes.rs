@@ -1,7 +1,7 @@
 //! The one way in which targets are written: what each precondition lets through, and what it refuses.
 
+use advisor_engine::cluster::{ApplyMode, Cluster, ClusterError, Precondition};
 use serde_json::{Value, json};
-use virt_advisor::cluster::{ApplyMode, Cluster, ClusterError, Precondition};
 
 use crate::fixture::{Fixture, Setup, descheduler};
 

@@ -5,20 +5,20 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
+use advisor_core::api::Operation;
+use advisor_core::plan::compose::{compose, unmoved};
+use advisor_core::plan::item::{Effect, Preview};
+use advisor_core::plan::overrides::Adjusted;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use object::diff::without_noise;
+use object::limits::size;
 use profile_sdk::{Body, Draft};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use virt_advisor::api::Operation;
-use virt_advisor::limits::size;
-use virt_advisor::plan::compose::{compose, unmoved};
-use virt_advisor::plan::diff::without_noise;
-use virt_advisor::plan::item::{Effect, Preview};
-use virt_advisor::plan::overrides::Adjusted;
 
 use crate::harness::run;
 use crate::values::{mutated, text, value};

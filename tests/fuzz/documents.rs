@@ -1,12 +1,12 @@
 //! Documents that administrators keep: whatever they look like, other lines stay as they are.
 
+use advisor_core::api::TargetRef;
+use advisor_core::plan::document::{into_document, remains};
+use object::limits::{depth, size};
 use profile_sdk::Document;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
-use virt_advisor::api::TargetRef;
-use virt_advisor::limits::{depth, size};
-use virt_advisor::plan::document::{into_document, remains};
 
 use crate::harness::run;
 use crate::values::text;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use advisor_core::api::TargetRef;
+use advisor_core::plan::overrides::Exclusions;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
-use virt_advisor::api::TargetRef;
-use virt_advisor::plan::overrides::Exclusions;
 
 use crate::harness::run;
 use crate::values::{text, value};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use object::fields::{self, Copies, FieldPath, Lookup, Owners, Paths};
+use object::pointer;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value};
-use virt_advisor::plan::fields::{self, Copies, FieldPath, Lookup, Owners, Paths};
-use virt_advisor::plan::pointer;
 
 use crate::harness::run;
 use crate::values::{mutated, name, places, scalar, shared_object, text, value};

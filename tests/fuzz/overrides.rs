@@ -2,13 +2,13 @@
 
 use std::fmt::Display;
 
+use advisor_core::api::{Override, TargetRef};
+use advisor_core::plan::overrides::{IGNORE, MODE, Overrides, PATCH};
+use object::limits::{OBJECT_DEPTH, OBJECT_SIZE, OPERATIONS, POINTER_SIZE, depth, size};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::TestCaseResult;
 use serde_json::{Value, json};
-use virt_advisor::api::{Override, TargetRef};
-use virt_advisor::limits::{OBJECT_DEPTH, OBJECT_SIZE, OPERATIONS, POINTER_SIZE, depth, size};
-use virt_advisor::plan::overrides::{IGNORE, MODE, Overrides, PATCH};
 
 use crate::harness::run;
 use crate::values::{mutated, name, nested, places, shared_object, text, value};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use advisor_core::api::parse_duration;
+use object::quantity::{amount, canonical, keep_spelling};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use virt_advisor::api::parse_duration;
-use virt_advisor::plan::quantity::{amount, canonical, keep_spelling};
 
 use crate::harness::run;
 use crate::values::{scalar, value};

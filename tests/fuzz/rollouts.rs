@@ -1,9 +1,9 @@
 //! MachineConfigPools, and what takes effect through them, as nobody expects them.
 
+use advisor_core::rollout::{Change, MachineConfigPools, Outlook, Planned, Rollouts, Standing};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use virt_advisor::rollout::{Change, MachineConfigPools, Outlook, Planned, Rollouts, Standing};
 
 use crate::harness::run;
 use crate::values::mutated;

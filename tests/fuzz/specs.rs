@@ -1,10 +1,11 @@
 //! `spec` as anybody may write it.
 
+use advisor_core::api::spec_problem;
+use advisor_core::api::{VirtPlatformConfig, VirtPlatformConfigSpec};
+use advisor_core::plan::observed::Wanted;
+use object::limits::{OBJECT_DEPTH, SPEC_SIZE, depth, size};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use virt_advisor::api::{VirtPlatformConfig, VirtPlatformConfigSpec};
-use virt_advisor::limits::{OBJECT_DEPTH, SPEC_SIZE, depth, size, spec_problem};
-use virt_advisor::plan::observed::Wanted;
 
 use crate::harness::run;
 use crate::values::{mutated, nested, text};
@@ -53,7 +54,7 @@ fn a_spec_is_within_its_bounds_or_its_problem_is_said() {
         let wanted = Wanted::of(&config);
         prop_assert!(wanted.terms().wait_timeout.is_none_or(|limit| limit.len() <= 32));
         config.spec.approved_plan_hash = None;
-        config.spec.action = virt_advisor::api::Action::DryRun;
+        config.spec.action = advisor_core::api::Action::DryRun;
         prop_assert_eq!(Wanted::of(&config).spec_hash, wanted.spec_hash);
         Ok(())
     });

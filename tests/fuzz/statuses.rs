@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use advisor_core::api::{Severity, TargetRef, VirtPlatformConfig, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
+use advisor_core::plan::compose::compose as item;
+use advisor_core::plan::decide::decide;
+use advisor_core::plan::health::Rollout;
+use advisor_core::plan::item::{Effect, PlanItem, PoolEffect, Preview};
+use advisor_core::plan::observed::{Observed, Wanted, World};
+use advisor_core::plan::overrides::Adjusted;
+use advisor_core::plan::size::STATUS_LIMIT;
+use advisor_core::plan::status::{Written, compose};
+use advisor_core::plan::{Basis, Plan, claim::Claim, prune::departed};
 use jiff::Timestamp;
+use object::limits::size;
 use profile_sdk::{Body, Draft, ObjectRef};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use virt_advisor::api::{Severity, TargetRef, VirtPlatformConfig, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
-use virt_advisor::limits::size;
-use virt_advisor::plan::compose::compose as item;
-use virt_advisor::plan::decide::decide;
-use virt_advisor::plan::health::Rollout;
-use virt_advisor::plan::item::{Effect, PlanItem, PoolEffect, Preview};
-use virt_advisor::plan::observed::{Observed, Wanted, World};
-use virt_advisor::plan::overrides::Adjusted;
-use virt_advisor::plan::size::STATUS_LIMIT;
-use virt_advisor::plan::status::{Written, compose};
-use virt_advisor::plan::{Basis, Plan, claim::Claim, prune::departed};
 
 use crate::harness::run;
 use crate::specs::spec;

@@ -1,10 +1,10 @@
 //! Answers of the API server, cut anywhere.
 
 use bytes::Bytes;
+use object::limits::{Shallow, WIRE_DEPTH, depth};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::Value;
-use virt_advisor::limits::{Shallow, WIRE_DEPTH, depth};
 
 use crate::harness::run;
 use crate::values::{name, nested, value};

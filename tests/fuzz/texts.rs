@@ -1,9 +1,10 @@
 //! What is shown on terminals: nothing is hidden, and two things that differ look different.
 
+use advisor_core::plan::cut;
+use object::diff;
+use object::limits::{cut_text, is_plain, unambiguous, visible, within_line};
 use proptest::prelude::*;
 use serde_json::Value;
-use virt_advisor::limits::{cut_text, is_plain, unambiguous, visible, within_line};
-use virt_advisor::plan::{cut, diff};
 
 use crate::harness::run;
 use crate::values::{mutated, shared_object, text, value};

@@ -1,10 +1,10 @@
 //! Inputs: texts, numbers and JSON as nobody expects them, and real objects with a few changes, which get much further.
 
+use object::limits::beyond;
+use object::pointer;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Map, Value, json};
-use virt_advisor::limits::beyond;
-use virt_advisor::plan::pointer;
 
 /// Texts that have surprised somebody somewhere.
 const ODD: &[&str] = &[

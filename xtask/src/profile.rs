@@ -6,6 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const TEMPLATE: &str = "example-profile";
+/// The list of profiles, and the manifest of the crate that has it.
+const REGISTRY: &str = "crates/engine/src/registry.rs";
+const MANIFEST: &str = "crates/engine/Cargo.toml";
 /// What the template has outside of its folder: a sample, and the plan that comes of it.
 const BESIDE: [&str; 2] = [
     "samples/example-profile-dry-run.yaml",
@@ -78,15 +81,15 @@ pub(crate) fn create(root: &Path, name: &str) -> Result<String, String> {
         return Err(format!("profiles/{name} is there already: choose another name"));
     }
     free(root, &names)?;
-    let registry = edited(&root.join("src/registry.rs"), |text| {
+    let registry = edited(&root.join(REGISTRY), |text| {
         let (before, list) = text.split_once("PROFILES: Profiles")?;
         let (list, after) = list.split_once("];")?;
         let list = list.trim_end().trim_end_matches(',');
         Some(format!("{before}PROFILES: Profiles{list}, {}::PROFILE];{after}", names.snake))
     })?;
-    let manifest = edited(&root.join("Cargo.toml"), |text| {
+    let manifest = edited(&root.join(MANIFEST), |text| {
         let (before, after) = text.split_once("\n[dependencies]\n")?;
-        Some(format!("{before}\n[dependencies]\n{name} = {{ path = \"profiles/{name}\" }}\n{after}"))
+        Some(format!("{before}\n[dependencies]\n{name} = {{ path = \"../../profiles/{name}\" }}\n{after}"))
     })?;
     let owners = edited(&root.join("CODEOWNERS"), |text| {
         Some(format!("{}\n{:<37} @kubevirt/virt-advisor-maintainers\n", text.trim_end(), format!("/profiles/{name}/")))
@@ -101,7 +104,7 @@ pub(crate) fn create(root: &Path, name: &str) -> Result<String, String> {
         write(&path, &text)?;
     }
     Ok(format!(
-        "profiles/{name} is there, registered in src/registry.rs, Cargo.toml and CODEOWNERS, with a sample.\n\
+        "profiles/{name} is there, registered in {REGISTRY}, {MANIFEST} and CODEOWNERS, with a sample.\n\
          Next: make generate; then follow docs/PROFILE-AUTHORS.md."
     ))
 }
@@ -210,7 +213,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let scratch = tempfile::tempdir().unwrap();
         let read_only = ["Cargo.lock", "crds/advisor.kubevirt.io_virtplatformconfigs.yaml"];
-        for file in ["src/registry.rs", "Cargo.toml", "CODEOWNERS"].into_iter().chain(BESIDE).chain(read_only) {
+        for file in [REGISTRY, MANIFEST, "CODEOWNERS"].into_iter().chain(BESIDE).chain(read_only) {
             write(&scratch.path().join(file), &read(&root.join(file)).unwrap()).unwrap();
         }
         let unchanged = |text: &str| text.to_owned();
@@ -223,8 +226,8 @@ mod tests {
         create(scratch.path(), "numa-placement").unwrap();
         let new = |file: &str| read(&scratch.path().join(file)).unwrap();
         for (file, holds) in [
-            ("src/registry.rs", "numa_placement::PROFILE"),
-            ("Cargo.toml", "numa-placement = { path = \"profiles/numa-placement\" }"),
+            (REGISTRY, "numa_placement::PROFILE"),
+            (MANIFEST, "numa-placement = { path = \"../../profiles/numa-placement\" }"),
             ("CODEOWNERS", "/profiles/numa-placement/ "),
             ("samples/numa-placement-dry-run.yaml", "profile: numa-placement"),
             ("profiles/numa-placement/Cargo.toml", "name = \"numa-placement\""),

@@ -1,8 +1,8 @@
 //! Objects whose namespace or kind comes with an earlier item.
 
+use advisor_core::api::Operation;
 use profile_sdk::Draft;
 use serde_json::{Value, json};
-use virt_advisor::api::Operation;
 
 use super::world::{World, config_map, draft};
 

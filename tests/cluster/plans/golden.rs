@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use advisor_core::api::TargetRef;
+use advisor_core::plan::item::PlanItem;
+use advisor_core::rollout::Rollouts;
+use advisor_engine::engine::manager;
 use profile_sdk::{Body, Draft, ObjectRef};
 use serde_json::{Value, json};
-use virt_advisor::api::TargetRef;
-use virt_advisor::engine::manager;
-use virt_advisor::plan::item::PlanItem;
-use virt_advisor::rollout::Rollouts;
 
 use super::world::{PROFILE, World, draft};
 use crate::releases::real_crds;

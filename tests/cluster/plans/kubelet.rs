@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use advisor_core::plan::health::Rollout;
+use advisor_core::rollout::{Change, Rollouts, Standing};
 use mco_simulator::{Settings, Simulator};
 use serde_json::{Value, json};
-use virt_advisor::plan::health::Rollout;
-use virt_advisor::rollout::{Change, Rollouts, Standing};
 
 use super::world::World;
 

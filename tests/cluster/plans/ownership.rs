@@ -1,12 +1,12 @@
 //! Who owns what, on the real server: what an apply takes, loses, leaves and gives back.
 
+use advisor_core::api::Operation;
+use advisor_core::plan::Basis;
+use advisor_core::plan::overrides::Choices;
+use advisor_engine::engine::{Engine, Task, manager};
+use object::fields::FieldPath;
 use profile_sdk::{Access, Body, Declared, Kind, ObjectRef};
 use serde_json::{Value, json};
-use virt_advisor::api::Operation;
-use virt_advisor::engine::{Engine, Task, manager};
-use virt_advisor::plan::Basis;
-use virt_advisor::plan::fields::FieldPath;
-use virt_advisor::plan::overrides::Choices;
 
 use super::world::{PROFILE, World, draft, widget};
 
@@ -247,7 +247,7 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     assert!(stays.message.contains("the object stays for somebody"), "{}", stays.message);
     assert!(stays.diff.contains("-  size: 1\n") && stays.diff.contains(" text: theirs"), "{}", stays.diff);
     assert!(
-        matches!(world.try_execute(&goes).await, Err(virt_advisor::cluster::ClusterError::Moved)),
+        matches!(world.try_execute(&goes).await, Err(advisor_engine::cluster::ClusterError::Moved)),
         "the older plan is stale"
     );
     let released = world.execute(&stays).await;
@@ -270,7 +270,7 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
 
     world.apply(&ours, &manager(PROFILE)).await;
     let goes = world.item_of(removal("w")).await;
-    assert_eq!(world.try_execute(&goes).await.unwrap(), (virt_advisor::plan::status::Written::Removed, None));
+    assert_eq!(world.try_execute(&goes).await.unwrap(), (advisor_core::plan::status::Written::Removed, None));
 
     // What the Go program has applied is ours, too.
     world.apply(&ours, "virt-advisor-operator").await;

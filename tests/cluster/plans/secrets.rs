@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
+use advisor_core::api::Operation;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
-use virt_advisor::api::Operation;
 
 use super::world::{World, draft, widget};
 
@@ -100,8 +100,8 @@ fn x1_x7_no_secret_comes_out_of_errors_or_logs_of_any_level() {
             }
             // Nor out of errors that are only logged.
             let kind = world.cluster.resolve_object(&broken).await.unwrap().unwrap();
-            let none = virt_advisor::cluster::Precondition::None;
-            let mode = virt_advisor::cluster::ApplyMode::Real;
+            let none = advisor_engine::cluster::Precondition::None;
+            let mode = advisor_engine::cluster::ApplyMode::Real;
             let error = world.cluster.apply(&kind, &broken, "us", mode, &none).await.unwrap_err();
             assert!(!error.to_string().contains(CANARY), "{error}");
         });

@@ -1,8 +1,8 @@
 //! Plans of many items and of large ones.
 
+use advisor_core::api::Operation;
+use advisor_core::plan::cut;
 use serde_json::json;
-use virt_advisor::api::Operation;
-use virt_advisor::plan::cut;
 
 use super::world::{World, config_map, draft, widget};
 

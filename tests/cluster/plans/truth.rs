@@ -1,10 +1,10 @@
 //! What a plan shows is what the server does: nothing hidden, nothing false, nothing that changes by itself.
 
+use advisor_core::api::Operation;
+use advisor_core::plan::status::Written;
+use advisor_core::rollout::Rollouts;
+use object::diff::{self, without_noise, yaml};
 use serde_json::{Value, json};
-use virt_advisor::api::Operation;
-use virt_advisor::plan::diff::{self, without_noise, yaml};
-use virt_advisor::plan::status::Written;
-use virt_advisor::rollout::Rollouts;
 
 use super::world::{World, config_map, draft, widget};
 

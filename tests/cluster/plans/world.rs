@@ -2,20 +2,20 @@
 
 use std::path::PathBuf;
 
+use advisor_core::api::Item;
+use advisor_core::plan::item::PlanItem;
+use advisor_core::plan::overrides::Choices;
+use advisor_core::plan::status::Written;
+use advisor_core::plan::{Basis, Plan};
+use advisor_core::rollout::{MachineConfigPools, Rollouts};
+use advisor_engine::cluster::{ApplyMode, Cluster, ClusterError, Precondition};
+use advisor_engine::engine::{Engine, EngineError, Task, write};
 use controlplane::{Lease, apply_yaml, install_crds, lease};
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use mco_simulator::{Settings, seed};
 use profile_sdk::{Body, Draft};
 use serde_json::{Value, json};
-use virt_advisor::api::Item;
-use virt_advisor::cluster::{ApplyMode, Cluster, ClusterError, Precondition};
-use virt_advisor::engine::{Engine, EngineError, Task, write};
-use virt_advisor::plan::item::PlanItem;
-use virt_advisor::plan::overrides::Choices;
-use virt_advisor::plan::status::Written;
-use virt_advisor::plan::{Basis, Plan};
-use virt_advisor::rollout::{MachineConfigPools, Rollouts};
 
 use crate::fixture::third_party;
 

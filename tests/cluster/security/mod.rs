@@ -2,12 +2,12 @@
 
 mod others;
 
+use advisor_core::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 use controlplane::Mark;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, Time};
 use kube::Error;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use virt_advisor::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 
 use crate::fixture::{self, PATIENCE};
 use crate::separation::{HASH, apply, lift, user};

@@ -1,11 +1,11 @@
 //! Whoever may write something else than configurations: targets, inputs, or what the operator's own account may write.
 
+use advisor_core::api::{Action, Item, Operation, Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
+use advisor_core::plan::overrides::{IGNORE, MODE, PATCH};
 use kube::Error;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use object::limits;
 use serde_json::{Value, json};
-use virt_advisor::api::{Action, Item, Operation, Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
-use virt_advisor::limits;
-use virt_advisor::plan::overrides::{IGNORE, MODE, PATCH};
 
 use super::Deed::Spec;
 use super::{does, wants, widget, writes};

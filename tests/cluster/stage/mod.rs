@@ -6,6 +6,7 @@ pub mod profile;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use advisor_core::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 use controlplane::{Lease, Mark, Request, lease};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -16,7 +17,6 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use virt_advisor::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 use virt_advisor::controller::Settings;
 
 use crate::fixture::{self, PATIENCE, USER, VERSION, brief, root};
@@ -45,7 +45,7 @@ impl Stage {
         let began = plane.audit().mark();
         let mut stage = Self { plane, admin, began };
         stage.install("Widget").await;
-        let crd = virt_advisor::api::crd_yaml(PROFILES).unwrap();
+        let crd = advisor_core::api::crd_yaml(PROFILES).unwrap();
         controlplane::apply_yaml(&stage.admin, &crd, "test").await.unwrap();
         fixture::create_namespace(&stage.admin, "openshift-cnv").await;
         fixture::create_namespace(&stage.admin, fixture::OWN_NAMESPACE).await;
@@ -94,7 +94,7 @@ impl Stage {
     }
 
     pub fn client(&self) -> Client {
-        virt_advisor::cluster::client(self.plane.client_config(USER, &[]).unwrap()).unwrap()
+        advisor_engine::cluster::client(self.plane.client_config(USER, &[]).unwrap()).unwrap()
     }
 
     pub fn run(client: Client) -> Running {

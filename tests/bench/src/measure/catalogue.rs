@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use advisor_engine::engine::CONCURRENCY;
+use advisor_engine::registry;
 use anyhow::{Context, Result};
 use controlplane::apply_yaml;
 use demo::USER;
@@ -10,8 +12,6 @@ use kube::Client;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use profile_sdk::{Body, Inputs};
 use serde_json::{Value, json};
-use virt_advisor::engine::CONCURRENCY;
-use virt_advisor::registry;
 
 use crate::bench::{Bench, tell};
 use crate::counts;
@@ -87,7 +87,7 @@ pub async fn measure(bench: &mut Bench, table: &mut Table) -> Result<()> {
 
 fn configuration() -> Result<Value> {
     let profile = registry::known(PROFILE).map_err(anyhow::Error::msg)?;
-    let schema = virt_advisor::api::options_schema(profile);
+    let schema = advisor_core::api::options_schema(profile);
     let features = schema.pointer("/properties/features/properties").and_then(Value::as_object).context("features")?;
     let features: serde_json::Map<_, _> = features.keys().map(|name| (name.clone(), json!("Enabled"))).collect();
     let device = json!({"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": "0001"});

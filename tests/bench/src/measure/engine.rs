@@ -4,6 +4,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use advisor_core::plan::Basis;
+use advisor_core::plan::compose::compose;
+use advisor_core::plan::item::{Effect, Preview};
+use advisor_core::plan::overrides::Choices;
+use advisor_core::rollout::MachineConfigPools;
+use advisor_engine::cluster::{Cluster, client};
+use advisor_engine::engine::{CONCURRENCY, Engine, Task};
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -11,13 +18,6 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use profile_sdk::{Body, Draft};
 use serde_json::{Value, json};
-use virt_advisor::cluster::{Cluster, client};
-use virt_advisor::engine::{CONCURRENCY, Engine, Task};
-use virt_advisor::plan::Basis;
-use virt_advisor::plan::compose::compose;
-use virt_advisor::plan::item::{Effect, Preview};
-use virt_advisor::plan::overrides::Choices;
-use virt_advisor::rollout::MachineConfigPools;
 
 use crate::bench::{Bench, tell};
 use crate::measure::memory::processor_time;

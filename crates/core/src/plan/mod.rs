@@ -1,0 +1,165 @@
+//! Plans: what a person reads and approves, and what is decided from it.
+//!
+//! **Invariant:** pure. No IO, no clock, no client; no profile and no third-party kind is named here.
+
+pub mod approval;
+pub mod beside;
+pub mod changes;
+pub mod check;
+pub mod claim;
+pub mod compose;
+pub mod conditions;
+pub mod cut;
+pub mod decide;
+pub mod decision;
+#[cfg(test)]
+mod digest_vectors;
+pub mod document;
+pub mod execution;
+mod guard;
+pub mod hash;
+pub mod health;
+mod ignition;
+pub mod item;
+pub mod message;
+#[cfg(test)]
+mod model;
+pub mod moved;
+pub mod observed;
+pub mod offline;
+pub mod overridden;
+pub mod overrides;
+mod ownership;
+pub mod prune;
+pub mod reason;
+pub mod redact;
+pub mod size;
+pub mod status;
+pub mod summary;
+pub mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use profile_sdk::LeftOut;
+
+use crate::api::{Input, Operation, PoolTerms, Severity, TargetRef, Terms};
+use guard::{Guard, stops};
+use item::PlanItem;
+
+impl From<profile_sdk::ObjectRef> for TargetRef {
+    fn from(object: profile_sdk::ObjectRef) -> Self {
+        Self { api_version: object.api_version, kind: object.kind, name: object.name, namespace: object.namespace }
+    }
+}
+
+/// What is reviewed of a plan beside its items.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Basis {
+    /// The profile's name.
+    pub profile: String,
+    /// The options as the user gave them.
+    pub options: Option<Value>,
+    /// What the profile read, in a stable order.
+    pub inputs: Vec<Input>,
+    /// How the plan is carried out. [`Plan::new`] completes it with what its items set in motion.
+    pub terms: Terms,
+}
+
+impl Basis {
+    /// The digest of the plan that has these items, as (name, wave, hash) in order.
+    #[must_use]
+    pub fn digest<'a>(&self, items: impl IntoIterator<Item = (&'a str, u32, &'a str)>) -> String {
+        self.digest_under(&self.terms, items)
+    }
+
+    /// The same if it were carried out under these `terms`.
+    #[must_use]
+    pub fn digest_under<'a>(&self, terms: &Terms, items: impl IntoIterator<Item = (&'a str, u32, &'a str)>) -> String {
+        // What they were before is for the reader, and no part of what is approved.
+        let inputs = self.inputs.iter().map(|input| Input { changed_from: None, ..input.clone() });
+        let inputs: Vec<_> = inputs.collect();
+        let mut reviewed = json!({
+            "profile": self.profile,
+            "options": self.options,
+            "inputs": inputs,
+            "items": items.into_iter().collect::<Vec<_>>(),
+        });
+        // Absent where all is left to its default: plans from before there were terms keep their digests.
+        if stops(Guard::OtherTerms, !terms.is_default()) {
+            reviewed["terms"] = json!(terms);
+        }
+        hash::plan_hash(&reviewed)
+    }
+}
+
+/// A plan, made now.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What it was made from.
+    pub basis: Basis,
+    /// Its items, in order of execution within their waves.
+    pub items: Vec<PlanItem>,
+    /// Its digest.
+    pub digest: String,
+    /// What administrators have written that means nothing in it: a sentence for each.
+    pub unused: Vec<String>,
+    /// The parts of the profile of which nothing is planned here.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl Plan {
+    /// The plan with these items.
+    #[must_use]
+    pub fn new(mut basis: Basis, items: Vec<PlanItem>) -> Self {
+        // Annotations by which objects override are inputs like others: each once, whoever reads them.
+        let read = |input: &Input| (input.target.clone(), input.path.clone());
+        let mut known: BTreeSet<_> = basis.inputs.iter().map(read).collect();
+        let overriding = items.iter().flat_map(|item| &item.overriding).filter(|input| known.insert(read(input)));
+        basis.inputs.extend(overriding.cloned().collect::<Vec<_>>());
+        basis.terms.pools = pool_terms(&items);
+        let digest = basis.digest(items.iter().map(|item| (item.name.as_str(), item.wave, item.hash.as_str())));
+        Self { basis, items, digest, unused: Vec::new(), left_out: Vec::new() }
+    }
+
+    /// The item of that name.
+    #[must_use]
+    pub fn item(&self, name: &str) -> Option<&PlanItem> {
+        self.items.iter().find(|item| item.name == name)
+    }
+
+    /// Whether everything is as wanted.
+    #[must_use]
+    pub fn is_satisfied(&self) -> bool {
+        self.items.iter().all(|item| item.operation.leaves_alone())
+    }
+
+    /// Items that can't be written here.
+    pub fn blocked(&self) -> impl Iterator<Item = &PlanItem> {
+        self.items.iter().filter(|item| item.operation == Operation::Blocked)
+    }
+
+    /// The worst impact of the items.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.items.iter().map(|item| item.severity).max().unwrap_or(Severity::Low)
+    }
+}
+
+/// How many machines of each pool `items` reboot or drain, where that is more than what a reader expects.
+fn pool_terms(items: &[PlanItem]) -> BTreeMap<String, PoolTerms> {
+    let pools = items.iter().flat_map(|item| item.effect.disturbed());
+    let terms = pools.map(|(pool, effect)| {
+        let magnitude = 10_u32.checked_pow(effect.machines.checked_ilog10().unwrap_or_default());
+        let terms = PoolTerms {
+            // As it is written: a percentage comes to another number with each machine.
+            max_unavailable: effect.max_unavailable.clone().filter(|written| written != "1"),
+            machines_at_least: magnitude.filter(|least| *least >= 10),
+            layered: effect.layered,
+            degraded: effect.degraded,
+        };
+        (pool.clone(), terms)
+    });
+    terms.filter(|(_, terms)| *terms != PoolTerms::default()).collect()
+}

@@ -1,0 +1,377 @@
+//! What the model is about: a configuration, two targets, what the plan depends on, and an operator between two steps.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use profile_sdk::{Body, Draft};
+use serde_json::{Value, json};
+
+use super::ghost::Ghost;
+use crate::api::{Action, Applied, Conflict, FailurePolicy, Input, Operation, TargetRef, VirtPlatformConfigStatus};
+use crate::plan::decide::tests::item;
+use crate::plan::health::Rollout;
+use crate::plan::item::{Moved, PlanItem};
+use crate::plan::observed::{Edit, Wanted, World as Observation};
+use crate::plan::overrides::{Choices, MODE, inputs};
+use crate::plan::{Basis, Plan, prune};
+use object::digest;
+
+/// A value that nobody planned.
+pub(super) const FOREIGN: u8 = 99;
+/// The value of what is wanted no more.
+pub(super) const GONE: u8 = 0;
+/// The names of the two items.
+pub(super) const NAMES: [&str; 2] = ["a", "b"];
+
+/// A status, compared by two digests of what would be stored of it: statuses are long, and there are many.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub(super) status: Arc<VirtPlatformConfigStatus>,
+    key: [u64; 2],
+}
+
+impl Stored {
+    pub(super) fn new(status: VirtPlatformConfigStatus) -> Self {
+        let text = serde_json::to_vec(&status).unwrap();
+        let key = [0_u8, 1].map(|salt| {
+            let mut hasher = DefaultHasher::new();
+            (salt, &text).hash(&mut hasher);
+            hasher.finish()
+        });
+        Self { status: Arc::new(status), key }
+    }
+}
+
+impl Stored {
+    pub(super) fn key(&self) -> [u64; 2] {
+        self.key
+    }
+}
+
+impl PartialEq for Stored {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Stored {}
+
+impl Hash for Stored {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
+
+/// The object that the user edits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Config {
+    pub(super) action: Does,
+    pub(super) option: u8,
+    pub(super) hash: Option<String>,
+    pub(super) automatic: bool,
+    pub(super) bypass: bool,
+    pub(super) goes_on: bool,
+    pub(super) timeout: bool,
+    pub(super) replan: u8,
+    pub(super) deleting: bool,
+    /// An object of this name had a plan on display, and was deleted.
+    pub(super) made_anew: bool,
+    pub(super) generation: i64,
+    pub(super) action_at: i64,
+    pub(super) stored_at: i64,
+    pub(super) status: Stored,
+}
+
+/// [`Action`], which can't be hashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Does {
+    DryRun,
+    Apply,
+    Ignore,
+}
+
+impl Config {
+    pub(super) fn new(action: Does) -> Self {
+        Self {
+            action,
+            option: 0,
+            hash: None,
+            automatic: false,
+            bypass: false,
+            goes_on: false,
+            timeout: false,
+            replan: 0,
+            deleting: false,
+            made_anew: false,
+            generation: 1,
+            action_at: 1000,
+            stored_at: 1000,
+            status: Stored::new(VirtPlatformConfigStatus::default()),
+        }
+    }
+
+    /// Whether an execution is under way that has a limit of time.
+    pub(super) fn limits(&self) -> bool {
+        self.timeout && self.status.status.approval.is_some()
+    }
+
+    pub(super) fn options(&self) -> Option<Value> {
+        Some(json!(self.option))
+    }
+
+    pub(super) fn wanted(&self) -> Wanted {
+        let edit = Some(Edit { by: "somebody".into(), at: second(self.action_at) });
+        Wanted {
+            generation: self.generation,
+            action: match self.action {
+                Does::DryRun => Action::DryRun,
+                Does::Apply => Action::Apply,
+                Does::Ignore => Action::Ignore,
+            },
+            action_edit: edit,
+            hash_edit: None,
+            shown_at: Some(second(self.stored_at)),
+            bypass_edit: None,
+            spec_hash: format!("{}{}{}{}", self.option, self.automatic, self.goes_on, self.bypass),
+            options: self.options(),
+            approved_plan_hash: self.hash.clone(),
+            automatic: self.automatic,
+            failure_policy: if self.goes_on { FailurePolicy::Continue } else { FailurePolicy::Abort },
+            wait_timeout: self.timeout.then(|| std::time::Duration::from_secs(50)),
+            choices: Choices::default(),
+            bypass: self.bypass,
+            replan: (self.replan > 0).then(|| self.replan.to_string()),
+            deleting: self.deleting,
+        }
+    }
+}
+
+/// How far the machines are with what is in the first target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Machines {
+    Done,
+    Rolling,
+    Paused,
+    Broken,
+}
+
+/// Everything that is neither the configuration nor the operator.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct World {
+    /// The value of each target, if it exists.
+    pub(super) targets: [Option<u8>; 2],
+    pub(super) input: u8,
+    pub(super) prerequisites: bool,
+    /// The server refuses to preview the second item.
+    pub(super) blocks: bool,
+    /// A webhook is down, and nothing can be told of the second item.
+    pub(super) down: bool,
+    /// An administrator has set the second item aside, by an annotation of its object.
+    pub(super) aside: bool,
+    /// The server refuses to write the first item.
+    pub(super) refuses: bool,
+    pub(super) machines: Machines,
+    /// The version of the operator; each wants something else of the first target.
+    pub(super) version: u8,
+    pub(super) clock: i64,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self {
+            targets: [None, None],
+            input: 0,
+            prerequisites: true,
+            blocks: false,
+            down: false,
+            aside: false,
+            refuses: false,
+            machines: Machines::Done,
+            version: 1,
+            clock: 1000,
+        }
+    }
+}
+
+/// What does not change within a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    /// The second item is in a wave of its own.
+    pub(super) waves: bool,
+    /// The second item can't be previewed before the first is there.
+    pub(super) defers: bool,
+    /// The machines take time.
+    pub(super) rolls: bool,
+    /// The second item is wanted with option 0 only.
+    pub(super) prunes: bool,
+}
+
+/// A look that has begun, and is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Look {
+    /// What was seen.
+    pub(super) config: Config,
+    pub(super) world: World,
+    /// Only the progress of the machines was looked at.
+    pub(super) progress: bool,
+    /// What is written, in order.
+    pub(super) writes: Vec<u8>,
+    /// What is stored if nothing is written.
+    pub(super) result: Option<Stored>,
+    /// How many of the writes are made.
+    pub(super) made: usize,
+    /// What became of them, by item; `false` is a refusal.
+    pub(super) written: BTreeMap<u8, bool>,
+    /// No other write will be made.
+    pub(super) stopped: bool,
+    /// Nobody has edited the configuration since.
+    pub(super) fresh: bool,
+    /// Nobody has touched the target since.
+    pub(super) untouched: [bool; 2],
+}
+
+/// One moment.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct State {
+    pub(super) config: Config,
+    /// The configuration before its last change: what a cache may still show.
+    pub(super) behind: Option<Config>,
+    pub(super) world: World,
+    pub(super) look: Option<Look>,
+    pub(super) ghost: Ghost,
+    /// So many things may still happen.
+    pub(super) left: u8,
+}
+
+pub(super) fn second(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// What is wanted of each target.
+pub(super) fn wants(rules: Rules, option: u8, world: &World) -> [u8; 2] {
+    let second = if rules.prunes && option == 1 { GONE } else { 60 + world.input };
+    [10 * world.version + option, second]
+}
+
+/// What there is to see of a target of that value.
+fn view(value: u8) -> BTreeMap<String, Value> {
+    if value == GONE {
+        return BTreeMap::new();
+    }
+    BTreeMap::from([("/value".to_owned(), json!(value))])
+}
+
+/// What was written, or is as wanted.
+pub(super) fn applied(value: u8) -> Applied {
+    Applied { uid: "u".into(), paths: Vec::new(), paths_hash: None, hash: digest::sha256(&view(value)) }
+}
+
+/// The plan that the engine would make of `world`.
+pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
+    let target =
+        |name: &str| TargetRef { api_version: "v1".into(), kind: "Widget".into(), name: name.into(), namespace: None };
+    let input =
+        Input { target: target("input"), path: "/value".into(), value: Some(json!(world.input)), changed_from: None };
+    let terms = config.wanted().terms();
+    let basis = Basis { profile: "p".into(), options: config.options(), inputs: vec![input], terms };
+    let wants = wants(rules, config.option, world);
+    let departed = || {
+        let object = json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "a"}});
+        let first = Draft::new("a", Body::Ensure(object), "is wanted");
+        !prune::departed(&config.status.status, &[first], config.options().as_ref()).is_empty()
+    };
+    let planned = |index: &usize| wants[*index] != GONE || departed();
+    let items = (0..2).filter(planned).map(|index| {
+        let (name, live, want) = (NAMES[index], world.targets[index], wants[index]);
+        let first_is_there = world.targets[0] == Some(wants[0]);
+        let operation = match live {
+            _ if index == 1 && world.aside => Operation::Skipped,
+            _ if index == 1 && (world.blocks || world.down) => Operation::Blocked,
+            _ if index == 1 && rules.defers && !first_is_there && live.is_none() => Operation::Deferred,
+            None if want == GONE => Operation::NoChange,
+            Some(_) if want == GONE => Operation::Remove,
+            Some(live) if live == want => Operation::NoChange,
+            Some(_) => Operation::Update,
+            None => Operation::Create,
+        };
+        let remembered = config.status.status.items.iter().find(|item| item.name == name);
+        let memory = remembered.and_then(|item| item.applied.as_ref());
+        // Of what can't be previewed it is not known; what is wanted no more is no drift.
+        let known = !matches!(operation, Operation::Blocked | Operation::Skipped) && want != GONE;
+        let has_moved = known && memory.is_some_and(|memory| live.map(applied).as_ref() != Some(memory));
+        let moved = Moved { path: "/value".into(), text: format!("/value is {live:?}") };
+        let conflict =
+            Conflict { path: "/value".into(), manager: "them".into(), live: None, desired: None, controller: false };
+        PlanItem {
+            target: target(name),
+            prune: want == GONE,
+            conflicts: (live == Some(FOREIGN) && want != GONE).then_some(conflict).into_iter().collect(),
+            uid: live.map(|_| "u".into()),
+            hash: change(name, live, want, operation),
+            expected: view(want),
+            applied: live.filter(|_| operation == Operation::NoChange).map(applied),
+            moved: has_moved.then_some(moved).into_iter().collect(),
+            rollout: rollout(rules, world, index, operation),
+            overriding: overriding(name, operation),
+            passing: operation == Operation::Blocked && world.down,
+            ..item(name, if rules.waves { index as u32 } else { 0 }, operation)
+        }
+    });
+    Plan::new(basis, items.collect())
+}
+
+/// The annotation that sets an item aside.
+fn overriding(name: &str, operation: Operation) -> Vec<Input> {
+    let annotation =
+        json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": name, "annotations": {MODE: "unmanaged"}}});
+    if operation == Operation::Skipped { inputs(&annotation) } else { Vec::new() }
+}
+
+/// The change of an item, which is also what identifies it.
+pub(super) fn change(name: &str, live: Option<u8>, want: u8, operation: Operation) -> String {
+    match operation {
+        Operation::Deferred => format!("{name}: later {want}"),
+        Operation::Blocked => format!("{name}: blocked"),
+        Operation::Skipped => format!("{name}: set aside"),
+        Operation::Create | Operation::Update | Operation::NoChange | Operation::Remove => {
+            format!("{name}: {live:?} to {want}")
+        }
+    }
+}
+
+fn rollout(rules: Rules, world: &World, index: usize, operation: Operation) -> Rollout {
+    let waiting = |text: &str, paused| Rollout::Waiting { text: text.into(), paused };
+    match (operation, world.machines) {
+        (Operation::Blocked | Operation::Deferred, _) => waiting("not known", false),
+        (Operation::Skipped, _) => Rollout::Done("set aside".into()),
+        (Operation::NoChange | Operation::Remove, _) if world.targets[index].is_none() => Rollout::Done("gone".into()),
+        _ if world.targets[index].is_none() => waiting("not there", false),
+        (_, Machines::Rolling) if rules.rolls && index == 0 => waiting("rolling", false),
+        (_, Machines::Paused) if rules.rolls && index == 0 => waiting("paused", true),
+        (_, Machines::Broken) if rules.rolls && index == 0 => Rollout::Failed("broken".into()),
+        _ => Rollout::Done("done".into()),
+    }
+}
+
+/// What a look sees; `None` if there is nothing that it could be told from progress alone.
+pub(super) fn observe(rules: Rules, look: &Look) -> Option<Observation> {
+    if !look.world.prerequisites {
+        return Some(Observation::Missing(vec!["it is missing".into()]));
+    }
+    let plan = plan(rules, &look.config, &look.world);
+    if !look.progress {
+        return Some(Observation::Planned(plan));
+    }
+    let status = &look.config.status.status;
+    let under_way: Vec<_> =
+        status.items.iter().filter(|item| item.state == crate::api::ItemState::InProgress).collect();
+    let rollouts = under_way.iter().map(|item| {
+        let fresh = plan.item(&item.name)?;
+        let waits = matches!(fresh.rollout, Rollout::Waiting { .. }) && item.applied.is_some();
+        waits.then(|| (item.name.clone(), fresh.rollout.clone()))
+    });
+    let rollouts: Option<BTreeMap<_, _>> = rollouts.collect();
+    rollouts.filter(|rollouts| !rollouts.is_empty()).map(Observation::Rollouts)
+}

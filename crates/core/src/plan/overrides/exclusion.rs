@@ -1,0 +1,128 @@
+//! The list of objects that are excluded from everything, in an annotation of the object that stands for the platform.
+
+use glob::Pattern;
+use serde::Deserialize;
+
+use profile_sdk::Declared;
+
+use crate::api::TargetRef;
+use object::limits::{ANNOTATION_SIZE, EXCLUSIONS, cut_text};
+
+/// As much of what others have written as a sentence quotes, in bytes.
+const QUOTED: usize = 200;
+
+/// The excluded objects, or why they can't be told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exclusions(Result<Vec<Rule>, String>);
+
+/// Objects by kind, name and namespace; `*`, `?` and `[…]` stand for what they do in file names.
+#[derive(Debug, Clone, PartialEq)]
+struct Rule {
+    kind: Pattern,
+    name: Pattern,
+    namespace: Option<Pattern>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    kind: String,
+    name: String,
+    #[serde(default)]
+    namespace: String,
+}
+
+impl Default for Exclusions {
+    fn default() -> Self {
+        Self(Ok(Vec::new()))
+    }
+}
+
+impl Exclusions {
+    /// Those that the annotation has, a YAML list of `{kind, name, namespace}`.
+    #[must_use]
+    pub fn parse(text: Option<&str>) -> Self {
+        let text = text.map(str::trim).unwrap_or_default();
+        if text.is_empty() {
+            return Self::default();
+        }
+        let unclear = |problem: String| {
+            let name = profile_sdk::DISABLED_RESOURCES;
+            format!(
+                "Which objects are excluded can't be told: the annotation {name} is no list of kind, name and namespace: {problem}. Correct it or take it away."
+            )
+        };
+        if text.len() > ANNOTATION_SIZE {
+            return Self(Err(unclear(format!("it has {} bytes, and at most {ANNOTATION_SIZE} are read", text.len()))));
+        }
+        // Without anchors that multiply, a list says no more than it is long.
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! { max_total_scalar_bytes: ANNOTATION_SIZE },
+        };
+        let written: Result<Vec<Written>, String> = serde_saphyr::from_str_with_options(text, options)
+            .map_err(|error| cut_text(error.to_string().lines().next().unwrap_or_default(), QUOTED));
+        let written = written.and_then(|written| match written.len() {
+            many if many > EXCLUSIONS => Err(format!("it names {many} objects, and at most {EXCLUSIONS} are read")),
+            _ => Ok(written),
+        });
+        let pattern = |text: &str| {
+            let wrong = |why: &str| format!("{:?} is not a pattern: {why}", cut_text(text, QUOTED));
+            // What other programs negate, quote and choose with would be looked for in names, which have none of it.
+            match text.contains(['^', '\\', '{', '}']) {
+                true => Err(wrong("^, \\, { and } mean nothing in it; [!…] is any other character")),
+                false => Pattern::new(text).map_err(|error| wrong(&error.to_string())),
+            }
+        };
+        let rule = |written: Written| {
+            let empty = [&written.kind, &written.name].iter().any(|text| text.is_empty());
+            if empty {
+                return Err("an entry has no kind or no name".to_owned());
+            }
+            let namespace = Some(&written.namespace).filter(|namespace| !namespace.is_empty());
+            let namespace = namespace.map(|namespace| pattern(namespace)).transpose()?;
+            Ok(Rule { kind: pattern(&written.kind)?, name: pattern(&written.name)?, namespace })
+        };
+        let rules = written.and_then(|written| written.into_iter().map(rule).collect::<Result<Vec<_>, _>>());
+        Self(rules.map_err(unclear))
+    }
+
+    /// Why `target` is excluded, if it is.
+    ///
+    /// # Errors
+    ///
+    /// Why nobody can tell: then nothing may be written.
+    pub fn excludes(&self, target: &TargetRef) -> Result<Option<String>, String> {
+        let rules = self.0.as_ref().map_err(Clone::clone)?;
+        Ok(rules.iter().find(|rule| rule.means(target)).map(|rule| {
+            format!("the annotation {} excludes {} {}", profile_sdk::DISABLED_RESOURCES, rule.kind, rule.name)
+        }))
+    }
+
+    /// What is excluded and can be none of what profiles have `declared`: a sentence for each. The list is that of all configurations, and
+    /// of what is switched off too.
+    pub fn unused<'a>(&'a self, declared: &'a [&'a Declared]) -> impl Iterator<Item = String> + 'a {
+        let rules = self.0.as_deref().unwrap_or_default().iter();
+        rules.filter(|rule| !declared.iter().any(|declared| rule.may_mean(declared))).map(|rule| {
+            let namespace = rule.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+            format!(
+                "The annotation {} names {} {namespace}{}, which is no object of any plan.",
+                profile_sdk::DISABLED_RESOURCES,
+                rule.kind,
+                rule.name
+            )
+        })
+    }
+}
+
+impl Rule {
+    fn may_mean(&self, declared: &Declared) -> bool {
+        self.kind.matches(declared.kind.kind) && declared.name.is_none_or(|name| self.name.matches(name))
+    }
+
+    fn means(&self, target: &TargetRef) -> bool {
+        let namespace = target.namespace.as_deref().unwrap_or_default();
+        self.kind.matches(&target.kind)
+            && self.name.matches(&target.name)
+            && self.namespace.as_ref().is_none_or(|pattern| pattern.matches(namespace))
+    }
+}

@@ -1,0 +1,71 @@
+//! Events: the audit trail that `kubectl describe` and `kubectl get events` show.
+
+use jiff::Timestamp;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{Api, ObjectMeta, PostParams};
+use kube::{Resource, ResourceExt};
+
+use super::{Cluster, ClusterError};
+use advisor_core::api::{FIELD_MANAGER, VirtPlatformConfig};
+use advisor_core::plan::wire;
+use object::digest;
+
+/// Events about cluster-scoped objects are accepted here only.
+const NAMESPACE: &str = "default";
+/// The longest note that the API accepts, in bytes.
+const NOTE_LIMIT: usize = 1024;
+
+/// Something that a person would want in the audit trail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// A constant in CamelCase.
+    pub reason: &'static str,
+    /// What the operator was doing.
+    pub action: &'static str,
+    /// Whether a person should look.
+    pub warning: bool,
+    /// One sentence.
+    pub text: String,
+    /// What makes it this occurrence and no other: the same key, object and reason are one event, also after a crash.
+    pub key: String,
+}
+
+/// Whether there is an object of that name. Another 409 says that nothing was stored.
+pub(super) fn already_exists(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409 && status.reason == "AlreadyExists")
+}
+
+impl Cluster {
+    /// Records `note` about `config`. One that was recorded before is left as it is.
+    ///
+    /// # Errors
+    ///
+    /// If the server did not answer or refuses it.
+    pub async fn record(&self, config: &VirtPlatformConfig, note: &Note, now: Timestamp) -> Result<(), ClusterError> {
+        let uid = config.uid().unwrap_or_default();
+        let occurrence = digest::sha256(&[&uid, &note.key, note.reason]);
+        let event = Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{}.{}", config.name_any(), &occurrence[..16])),
+                namespace: Some(NAMESPACE.to_owned()),
+                ..ObjectMeta::default()
+            },
+            action: Some(note.action.to_owned()),
+            event_time: Some(MicroTime(now)),
+            note: Some(wire::cut_text(&note.text, NOTE_LIMIT)),
+            reason: Some(note.reason.to_owned()),
+            regarding: Some(config.object_ref(&())),
+            reporting_controller: Some(FIELD_MANAGER.to_owned()),
+            reporting_instance: Some(FIELD_MANAGER.to_owned()),
+            type_: Some(if note.warning { "Warning" } else { "Normal" }.to_owned()),
+            ..Event::default()
+        };
+        let events: Api<Event> = Api::namespaced(self.client.clone(), NAMESPACE);
+        match events.create(&PostParams::default(), &event).await {
+            Ok(_) => Ok(()),
+            Err(error) if already_exists(&error) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

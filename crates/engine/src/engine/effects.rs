@@ -1,0 +1,142 @@
+//! What planned changes set in motion elsewhere, for all items of a plan together: what pools have rendered is large, and one
+//! read of it serves every item.
+
+use std::collections::BTreeMap;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use profile_sdk::{Body, Draft, Kind};
+
+use super::{Engine, EngineError};
+use crate::cluster::ClusterError;
+use advisor_core::plan::compose::target;
+use advisor_core::plan::item::{Effect, Preview};
+use advisor_core::rollout::{Outlook, Planned};
+use object::diff;
+
+/// Rendered configurations that are in memory at a time: each has hundreds of kilobytes.
+const LARGE_READS: usize = 2;
+
+/// The effect of a change, or why it must not be made.
+type Verdict = Result<Effect, String>;
+
+impl Engine<'_> {
+    /// The effects of `previews`, which are those of `drafts`, in their order. A change that would reach no machine is refused. `exact` says that
+    /// nothing is believed to be as it was.
+    pub(super) async fn effects(
+        &self,
+        drafts: &[&Draft],
+        previews: Vec<Preview>,
+        exact: bool,
+    ) -> Result<Vec<(Preview, Effect)>, EngineError> {
+        let removed = drafts.iter().zip(&previews).filter(|(_, preview)| is_removed(preview));
+        let learned = self.rollouts.learned().kind;
+        let leaving: Vec<_> =
+            removed.map(|(draft, _)| target(draft)).filter(|of| of.kind == learned).map(|of| of.name).collect();
+        let changes: Vec<_> =
+            drafts.iter().zip(&previews).map(|(draft, preview)| self.foreseen(draft, preview, &leaving)).collect();
+        if exact {
+            self.rollouts.read_anew();
+        }
+        let mut verdicts: Vec<Option<Verdict>> =
+            changes.iter().map(|change| change.is_none().then(|| Ok(Effect::default()))).collect();
+        loop {
+            let mut unread: BTreeMap<String, Vec<(usize, Planned<'_>)>> = BTreeMap::new();
+            let mut unlisted = Vec::new();
+            for (index, (verdict, change)) in verdicts.iter_mut().zip(&changes).enumerate() {
+                let Some(change) = change.filter(|_| verdict.is_none()) else { continue };
+                match self.rollouts.outlook(change) {
+                    Outlook::Known(known) => *verdict = Some(known),
+                    Outlook::Unread(names) => {
+                        for name in names {
+                            unread.entry(name).or_default().push((index, change));
+                        }
+                    }
+                    Outlook::Unlisted(kind) if unlisted.contains(&kind) => {}
+                    Outlook::Unlisted(kind) => unlisted.push(kind),
+                }
+            }
+            if unread.is_empty() && unlisted.is_empty() {
+                break;
+            }
+            for kind in unlisted {
+                self.list(kind).await?;
+            }
+            let reads: Vec<_> = unread.into_iter().map(|(name, changes)| self.study(name, changes)).collect();
+            let reads = stream::iter(reads).buffer_unordered(LARGE_READS);
+            for (index, remedy) in reads.try_collect::<Vec<_>>().await?.into_iter().flatten() {
+                if let Some(verdict) = verdicts.get_mut(index) {
+                    *verdict = Some(Err(remedy));
+                }
+            }
+        }
+        let judged = previews.into_iter().zip(verdicts).map(|(preview, verdict)| match verdict {
+            Some(Ok(effect)) => (preview, effect),
+            Some(Err(remedy)) => (Preview::refused(remedy), Effect::default()),
+            None => (preview, Effect::default()),
+        });
+        Ok(judged.collect())
+    }
+
+    /// Lists what effects depend on. Who may not know that plans without it.
+    async fn list(&self, kind: Kind) -> Result<(), EngineError> {
+        let fails = |source| EngineError::Object { object: kind.plural.to_owned(), source };
+        let found = match self.cluster.resolve(&kind).await.map_err(fails)? {
+            Some(served) => self.cluster.list(&served).await,
+            None => Ok(Vec::new()),
+        };
+        let found = match found {
+            Err(ClusterError::Refused(refusal)) => {
+                tracing::warn!(%refusal, kind = kind.kind, "what the cluster has of this kind is not known, and plans are made as if it had none");
+                Vec::new()
+            }
+            found => found.map_err(fails)?,
+        };
+        self.rollouts.saw_listed(kind, &found);
+        Ok(())
+    }
+
+    /// The change of an object whose changes have effects. What changes nothing has none, and needs no pool.
+    fn foreseen<'a>(&self, draft: &Draft, preview: &'a Preview, leaving: &'a [String]) -> Option<Planned<'a>> {
+        let takes_back = matches!(draft.body, Body::Remove(_));
+        let (live, result) = match preview {
+            Preview::Known { live, result, .. } => (live.as_deref(), Some(result)),
+            Preview::Removal { live, result, .. } => (live.as_deref(), result.as_ref()),
+            Preview::Approximate { .. }
+            | Preview::SetAside { .. }
+            | Preview::Deferred { .. }
+            | Preview::Refused { .. } => return None,
+        };
+        let changes = live.map(diff::without_noise) != result.map(diff::without_noise);
+        (changes && self.rollouts.foresee(&target(draft))).then_some(Planned { live, result, takes_back, leaving })
+    }
+
+    /// Reads one object for all `changes` that need it. Returns what it blocks: those that can't be judged without it.
+    async fn study(
+        &self,
+        name: String,
+        changes: Vec<(usize, Planned<'_>)>,
+    ) -> Result<Vec<(usize, String)>, EngineError> {
+        let kind = self.rollouts.learned();
+        let fails = |source| EngineError::Object { object: format!("{} {name}", kind.kind), source };
+        let read = match self.cluster.resolve(&kind).await.map_err(fails)? {
+            Some(served) => self.cluster.get(&served, None, &name).await,
+            None => Ok(None),
+        };
+        match read {
+            Ok(read) => {
+                changes.iter().for_each(|(_, change)| self.rollouts.study(*change, &name, read.as_ref()));
+                Ok(Vec::new())
+            }
+            Err(ClusterError::Refused(refusal)) => {
+                let remedy =
+                    format!("what it does can't be judged, since {} {name} can't be read: {refusal}", kind.kind);
+                Ok(changes.into_iter().map(|(index, _)| (index, remedy.clone())).collect())
+            }
+            Err(source) => Err(fails(source)),
+        }
+    }
+}
+
+fn is_removed(preview: &Preview) -> bool {
+    matches!(preview, Preview::Removal { live: Some(_), result: None, .. })
+}

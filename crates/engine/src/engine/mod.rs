@@ -1,0 +1,246 @@
+//! Plans, from drafts and a cluster: the one way in. Usable without the operator; from recorded objects, without a cluster,
+//! there is [`advisor_core::plan::offline`].
+//!
+//! Planning is reads and dry runs only: nothing of it is stored on any server. What the server answers is put together by
+//! [`advisor_core::plan::compose`], which is pure. [`write()`] carries out one item; whether it may be is not decided here.
+
+mod draft;
+mod effects;
+mod item;
+mod nodes;
+mod order;
+mod remedy;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use profile_sdk::{Declared, Draft, Rival};
+use serde_json::Value;
+
+use crate::cluster::{Cluster, ClusterError, Served, SilentGroup, Subject};
+use advisor_core::api::{FIELD_MANAGER, Item};
+use advisor_core::plan::claim::Claim;
+use advisor_core::plan::item::PlanItem;
+use advisor_core::plan::overrides::Choices;
+use advisor_core::plan::{Basis, Plan, check};
+use advisor_core::rollout::Rollouts;
+
+pub use draft::{Drafting, Kinds, Wanted, exclusions, undeclared};
+pub use nodes::answers;
+pub use write::{Outcome, write};
+
+/// Requests that one plan has under way at a time.
+pub const CONCURRENCY: usize = 8;
+
+/// A plan could not be made now; made again it may be.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No plan can be made of the drafts at all.
+    #[error("{0}")]
+    Drafts(String),
+    /// A kind could not be looked up.
+    #[error("looking up kind {kind} failed: {source}")]
+    Kind {
+        /// The kind.
+        kind: &'static str,
+        /// Why.
+        source: ClusterError,
+    },
+    /// It is not known whether a kind is served that is needed or read.
+    #[error("kind {kind} can't be looked up: {group}")]
+    Silent {
+        /// The kind.
+        kind: &'static str,
+        /// Which group does not answer.
+        group: SilentGroup,
+    },
+    /// An object could not be read.
+    #[error("reading {object} failed: {source}")]
+    Object {
+        /// The object, with its kind.
+        object: String,
+        /// Why.
+        source: ClusterError,
+    },
+    /// Several objects may be meant.
+    #[error("{kind} {name} is in several namespaces ({}), and only one of them can count: delete the others", namespaces.join(", "))]
+    Ambiguous {
+        /// The kind.
+        kind: &'static str,
+        /// Their name.
+        name: String,
+        /// Where they are.
+        namespaces: Vec<String>,
+    },
+    /// A change could not be previewed.
+    #[error("previewing {object} failed: {source}")]
+    Preview {
+        /// The object, with its kind.
+        object: String,
+        /// Why.
+        source: ClusterError,
+    },
+}
+
+impl EngineError {
+    /// A word for logs.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Drafts(_) => "InvalidDrafts",
+            Self::Silent { .. } => "Unavailable",
+            Self::Ambiguous { .. } => "Ambiguous",
+            Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => source.reason(),
+        }
+    }
+
+    /// What may be displayed of it.
+    #[must_use]
+    pub fn displayed(&self) -> String {
+        match self {
+            Self::Drafts(problem) => problem.clone(),
+            Self::Silent { kind, group } => format!("Kind {kind} can't be looked up: {group}"),
+            Self::Ambiguous { .. } => self.to_string(),
+            Self::Kind { kind, source } => format!("Kind {kind} can't be looked up: {}", source.displayed()),
+            Self::Object { object, source } => format!("{object} can't be read: {}", source.displayed()),
+            Self::Preview { object, source } => format!("{object} can't be previewed: {}", source.displayed()),
+        }
+    }
+
+    /// Whether something moved while it was looked at: worth another look at once.
+    #[must_use]
+    pub fn is_race(&self) -> bool {
+        match self {
+            Self::Kind { source, .. } | Self::Object { source, .. } | Self::Preview { source, .. } => {
+                matches!(source, ClusterError::Moved)
+            }
+            Self::Drafts(_) | Self::Silent { .. } | Self::Ambiguous { .. } => false,
+        }
+    }
+}
+
+/// The field manager of a profile's objects. One for each: with a shared one, the second configuration's apply would
+/// remove the first one's fields.
+#[must_use]
+pub fn manager(profile: &str) -> String {
+    format!("{FIELD_MANAGER}/{profile}")
+}
+
+/// What is to be planned.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// The profile, which is also the name of the configuration.
+    pub profile: &'a str,
+    /// The kinds that the profile declares: what it may create.
+    pub kinds: &'a [Declared],
+    /// What it wants.
+    pub drafts: &'a [Draft],
+    /// The items of the plan before, as the status has them.
+    pub remembered: &'a [Item],
+    /// Other programs that are known to write the same objects.
+    pub rivals: &'a [Rival],
+    /// What other configurations want.
+    pub claims: &'a [Claim],
+    /// What administrators want otherwise.
+    pub choices: &'a Choices,
+    /// The drafts whose objects may not be watched, by name, with what to do for that: they are blocked.
+    pub unwatched: &'a BTreeMap<String, String>,
+    /// Whether the server is asked for conflicts in every case. Else they are read off the object where somebody has plainly changed
+    /// what was applied: that is what a plan shows of drift with one request less, and what approves it asks again.
+    pub exact: bool,
+}
+
+/// Told of each object that is read, with its version or `None` if it does not exist.
+pub type Seen<'a> = dyn Fn(Subject, Option<String>) + Send + Sync + 'a;
+
+/// Makes one plan. Nothing is read twice.
+pub struct Engine<'a> {
+    cluster: &'a Cluster,
+    rollouts: &'a dyn Rollouts,
+    seen: &'a Seen<'a>,
+    read: Mutex<BTreeMap<Subject, Option<Arc<Value>>>>,
+}
+
+impl<'a> Engine<'a> {
+    /// An engine for one plan on `cluster`, whose pools `rollouts` knows.
+    #[must_use]
+    pub fn new(cluster: &'a Cluster, rollouts: &'a dyn Rollouts, seen: &'a Seen<'a>) -> Self {
+        Self { cluster, rollouts, seen, read: Mutex::default() }
+    }
+
+    /// The plan of `task`. One item that can't be written is Blocked, and hides no other.
+    ///
+    /// # Errors
+    ///
+    /// If no plan can be made of the drafts, or the server does not answer.
+    pub async fn plan(&self, basis: Basis, task: Task<'_>) -> Result<Plan, EngineError> {
+        check::all(task.drafts, &basis.inputs).map_err(EngineError::Drafts)?;
+        Ok(Plan::new(basis, self.items(task, BTreeMap::new()).await?))
+    }
+
+    /// The items of `task`, in its order; those in `known` are taken as they are.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer.
+    pub async fn items(
+        &self,
+        task: Task<'_>,
+        mut known: BTreeMap<String, PlanItem>,
+    ) -> Result<Vec<PlanItem>, EngineError> {
+        // What brings namespaces and kinds first: whether the others can be previewed depends on it.
+        let providers: BTreeSet<&str> = order::providers(task.drafts);
+        for provides in [true, false] {
+            let now = task.drafts.iter().filter(|draft| providers.contains(draft.name.as_str()) == provides);
+            let now: Vec<_> = now.filter(|draft| !known.contains_key(&draft.name)).collect();
+            let previews: Vec<_> = {
+                let previews: Vec<_> = now.iter().map(|draft| self.preview(task, draft, &known)).collect();
+                stream::iter(previews).buffered(CONCURRENCY).try_collect().await?
+            };
+            let judged = self.effects(&now, previews, task.exact).await?;
+            let planned = now.iter().zip(judged).map(|(draft, judged)| self.item(task, draft, judged));
+            let planned: Vec<_> = planned.collect();
+            known.extend(planned.into_iter().map(|item| (item.name.clone(), item)));
+        }
+        Ok(task.drafts.iter().filter_map(|draft| known.remove(&draft.name)).collect())
+    }
+
+    /// Reads an object, once in this plan.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::get`].
+    pub async fn get(
+        &self,
+        kind: &Served,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Arc<Value>>, ClusterError> {
+        let subject = kind.subject(namespace, name);
+        if let Some(read) = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(&subject) {
+            return Ok(read.clone());
+        }
+        let object = self.cluster.get(kind, namespace, name).await?.map(Arc::new);
+        (self.seen)(subject.clone(), object.as_deref().and_then(version));
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(subject, object.clone());
+        Ok(object)
+    }
+
+    /// The object, if this plan has read it and it exists.
+    fn found(&self, subject: &Subject) -> Option<Arc<Value>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).get(subject).cloned().flatten()
+    }
+
+    /// What was read of that object is out of date.
+    fn forget(&self, kind: &Served, namespace: Option<&str>, name: &str) {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).remove(&kind.subject(namespace, name));
+    }
+}
+
+/// The version of `object`.
+#[must_use]
+pub fn version(object: &Value) -> Option<String> {
+    object.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(str::to_owned)
+}

@@ -1,0 +1,11 @@
+//! Plans made on a cluster. `virt-advisor diff` needs this and no more.
+//!
+//! ```text
+//!   registry: the profiles ──► engine: drafts ──► previews ──► plan
+//!                                 │                  │
+//!                                 └── cluster: read, dry run, write ──► Kubernetes
+//! ```
+
+pub mod cluster;
+pub mod engine;
+pub mod registry;

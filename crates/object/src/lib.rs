@@ -1,0 +1,23 @@
+//! One JSON object of the Kubernetes API, whatever it is for. Nothing here knows a plan, a cluster or a clock.
+//!
+//! ```text
+//!              pointer ──► quantity ──► one spelling of an amount
+//!                 │
+//!   object ──► fields ───► who owns which value (managedFields)
+//!      │          │
+//!      │          └──────► digest: equal objects, equal digests (RFC 8785)
+//!      ├──► embedded_files: what is in data URLs, to be read by people
+//!      └──► diff ─────────► what changes, as data and as text
+//!
+//!   limits: how large, deep and long any of it may be
+//! ```
+
+#[cfg(any(test, feature = "arbitrary"))]
+pub mod arbitrary;
+pub mod diff;
+pub mod digest;
+pub mod embedded_files;
+pub mod fields;
+pub mod limits;
+pub mod pointer;
+pub mod quantity;
