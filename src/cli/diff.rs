@@ -9,12 +9,13 @@ use profile_sdk::Remembered;
 
 use super::printed::{self, DIFFERENT, FAILED, SAME};
 use crate::clock::now;
+use advisor_cluster::Cluster;
+use advisor_core::api::{FIELD_MANAGER, VirtPlatformConfig};
 use advisor_core::plan::claim::Claim;
 use advisor_core::plan::observed;
 use advisor_core::plan::overrides::Choices;
 use advisor_core::plan::{Basis, Plan, prune};
 use advisor_core::rollout::{MachineConfigPools, Rollouts};
-use advisor_engine::cluster::{self, Cluster};
 use advisor_engine::engine::{Drafting, Engine, Task, Wanted};
 use advisor_engine::registry;
 use object::limits;
@@ -37,8 +38,8 @@ pub(super) fn run(flags: DiffFlags, print: impl FnOnce(&str) -> Result<(), Strin
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| (FAILED, format!("the program can't start: {error}")))?;
     let outcome = runtime.block_on(async {
-        let client = cluster::connect(flags.kubeconfig).await.map_err(|error| error.to_string())?;
-        plan(&Cluster::new(cluster::bounded(client)), &flags.name).await
+        let client = advisor_cluster::connect(flags.kubeconfig).await.map_err(|error| error.to_string())?;
+        plan(&Cluster::new(advisor_cluster::bounded(client), FIELD_MANAGER), &flags.name).await
     });
     let (plan, published) = outcome.map_err(|problem| (FAILED, limits::visible(&problem).into_owned()))?;
     print(&text(&plan, published.as_deref())).map_err(|problem| (FAILED, problem))?;
@@ -54,8 +55,10 @@ pub(super) fn run(flags: DiffFlags, print: impl FnOnce(&str) -> Result<(), Strin
 /// The plan of that configuration, made now, and the digest of the published one.
 async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), String> {
     let profile = registry::known(name)?;
-    let config =
-        cluster.config(name).await.map_err(|error| format!("reading VirtPlatformConfig {name} failed: {error}"))?;
+    let config = cluster
+        .find::<VirtPlatformConfig>(name)
+        .await
+        .map_err(|error| format!("reading VirtPlatformConfig {name} failed: {error}"))?;
     let config =
         config.ok_or_else(|| format!("there is no VirtPlatformConfig {name}: create it, or start the operator"))?;
     if let Some(problem) = advisor_core::api::spec_problem(&config.spec) {
@@ -94,7 +97,10 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
     let choices = Choices { overrides, items: config.spec.items.clone(), exclusions }.at(now());
     let status = config.status.unwrap_or_default();
     drafts.extend(prune::departed(&status, &drafts, config.spec.options.as_ref()));
-    let all = cluster.all_configs().await.map_err(|error| format!("listing configurations failed: {error}"))?;
+    let all = cluster
+        .find_all::<VirtPlatformConfig>()
+        .await
+        .map_err(|error| format!("listing configurations failed: {error}"))?;
     let others = all.iter().filter(|other| other.spec.profile != name);
     let claims: Vec<_> = others.flat_map(Claim::all_of).collect();
     let basis = Basis { profile: name.to_owned(), options, inputs, terms };

@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 
 use super::VERSION;
 use crate::leader;
-use advisor_core::api::{TargetRef, VirtPlatformConfig, VirtPlatformConfigStatus};
+use advisor_cluster::{Cluster, ClusterError};
+use advisor_core::api::{FIELD_MANAGER, TargetRef, VirtPlatformConfig, VirtPlatformConfigStatus};
 use advisor_core::plan::document;
 use advisor_core::plan::redact::{self, Redactor};
 use advisor_core::rollout;
-use advisor_engine::cluster::{self, Cluster, ClusterError};
 use advisor_engine::registry;
 
 /// The Pods and the Deployment of the operator, wherever they are.
@@ -53,7 +53,8 @@ pub(super) async fn run(flags: MustGatherFlags) -> Result<String, String> {
     if std::fs::read_dir(&folder).map_err(unusable)?.next().is_some() {
         return Err(format!("{} is not empty: name another folder with --dest-dir", folder.display()));
     }
-    let client = cluster::bounded(cluster::connect(flags.kubeconfig).await.map_err(|error| error.to_string())?);
+    let client =
+        advisor_cluster::bounded(advisor_cluster::connect(flags.kubeconfig).await.map_err(|error| error.to_string())?);
     let mut bundle = Bundle { folder: &folder, problems: String::new(), files: 0 };
     collect(&client, &mut bundle).await?;
     let problems = std::mem::take(&mut bundle.problems);
@@ -152,7 +153,7 @@ async fn configurations(client: &Client, bundle: &mut Bundle<'_>) -> Result<(), 
             return Ok(());
         }
     };
-    let cluster = Cluster::new(client.clone());
+    let cluster = Cluster::new(client.clone(), FIELD_MANAGER);
     let mut wanted = Vec::new();
     for config in &found {
         bundle.object(&format!("configurations/{}.yaml", config.name_any()), config)?;

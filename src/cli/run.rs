@@ -14,7 +14,6 @@ use crate::endpoints::{self, Protection, Sources};
 use crate::leader::Election;
 use crate::telemetry;
 use crate::telemetry::{Pulse, Traces};
-use advisor_engine::cluster;
 use object::limits;
 
 /// How often it is asked whether configurations are seen, until they are.
@@ -28,7 +27,7 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
     // What the flags say may be wrong; how they are told does not depend on it.
     let log_level = telemetry::init(flags.encoder(), flags.level().unwrap_or("info"));
     let mut note = |problem: String| problems.push(problem);
-    let client = cluster::connect(flags.kubeconfig()).await.map_err(|error| note(error.to_string())).ok();
+    let client = advisor_cluster::connect(flags.kubeconfig()).await.map_err(|error| note(error.to_string())).ok();
     let probes = match flags.probes() {
         Some(address) => endpoints::listen("--health-probe-bind-address", address)
             .await

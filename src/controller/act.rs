@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::Context;
 use super::memory::Memory;
 use crate::clock::now;
+use advisor_cluster::ClusterError;
 use advisor_core::api::VirtPlatformConfig;
 use advisor_core::plan::Plan;
 use advisor_core::plan::approval::Mandate;
 use advisor_core::plan::decision::Execution;
 use advisor_core::plan::status::Written;
-use advisor_engine::cluster::ClusterError;
 use advisor_engine::engine;
 
 /// A write that did not happen; the next look finds out why.
@@ -90,7 +90,12 @@ pub(super) async fn write(
 /// Reads the configuration past the cache: between decision and write somebody may have withdrawn the approval.
 async fn still_wanted(ctx: &Context, config: &VirtPlatformConfig) -> Result<(), ActError> {
     let name = &config.spec.profile;
-    let live = ctx.cluster.config(name).await.map_err(ActError::Configuration)?.ok_or(ActError::Superseded)?;
+    let live = ctx
+        .cluster
+        .find::<VirtPlatformConfig>(name)
+        .await
+        .map_err(ActError::Configuration)?
+        .ok_or(ActError::Superseded)?;
     let covers = Mandate::of(config).covers(&Mandate::of(&live));
     if covers { Ok(()) } else { Err(ActError::Superseded) }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use kube::api::ObjectMeta;
 use profile_sdk::Profile;
 
+use advisor_cluster::{Cluster, ClusterError};
 use advisor_core::api::{self, Action, VirtPlatformConfig, VirtPlatformConfigSpec};
-use advisor_engine::cluster::{Cluster, ClusterError};
 use advisor_engine::registry::Profiles;
 
 /// Creates the configuration of every advertised one of `profiles` that has none; `exists` says which have. Existing ones are never
@@ -26,7 +26,7 @@ pub(super) async fn all(
         if !about.advertised || exists(about.name) {
             continue;
         }
-        match cluster.create_config(&advertisement(*profile)).await {
+        match cluster.create(&advertisement(*profile)).await {
             Ok(true) => tracing::info!(profile = about.name, "profile advertised"),
             Ok(false) => {}
             Err(error) => outcome = outcome.and(Err(error)),

@@ -7,8 +7,8 @@ use profile_sdk::{Kind, Planner, Profile, Read};
 use super::Context;
 use super::gather::GatherError;
 use super::watches::{Scope, crd_subject};
+use advisor_cluster::{Served, Subject};
 use advisor_core::api::{Item, TargetRef, VirtPlatformConfigSpec};
-use advisor_engine::cluster::{Served, Subject};
 use advisor_engine::engine::{Engine, Kinds};
 use advisor_engine::registry::{self, Watched};
 

@@ -20,6 +20,7 @@ use super::progress::{change, explained, only_rollouts, standing};
 use super::triggers::Causes;
 use super::watches::NotListed;
 use crate::clock::now;
+use advisor_cluster::{ClusterError, LookUpError, Served, Subject};
 use advisor_core::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
 use advisor_core::plan::claim::Claim;
 use advisor_core::plan::health::Rollout;
@@ -28,7 +29,6 @@ use advisor_core::plan::observed::{Wanted, World};
 use advisor_core::plan::overrides::Choices;
 use advisor_core::plan::{Basis, Plan, check, compose, document, overridden, prune};
 use advisor_core::rollout::Change;
-use advisor_engine::cluster::{ClusterError, LookUpError, Served, Subject};
 use advisor_engine::engine::{self, CONCURRENCY, Drafting, Engine, EngineError, Task, version};
 use advisor_engine::registry::{self, Profiles};
 

@@ -24,8 +24,8 @@ use tower::BoxError;
 use super::listened::{Listened, Sign};
 use super::reopening::{LASTING, Reopening};
 use crate::clock;
+use advisor_cluster::Unended;
 use advisor_core::api::VirtPlatformConfig;
-use advisor_engine::cluster::Unended;
 
 /// Failures in a row that are worth a warning: one or two are a server that restarts.
 const WORTH_A_WARNING: u64 = 3;

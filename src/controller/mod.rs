@@ -16,6 +16,7 @@ mod reconcile;
 mod reopening;
 mod report;
 mod start;
+mod store;
 mod stream;
 mod triggers;
 mod watches;
@@ -38,9 +39,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::leader::Fence;
 use crate::telemetry::{Metrics, Traces};
-use advisor_core::api::VirtPlatformConfig;
+use advisor_cluster::{Cluster, bounded};
+use advisor_core::api::{FIELD_MANAGER, VirtPlatformConfig};
 use advisor_core::rollout::{MachineConfigPools, Rollouts};
-use advisor_engine::cluster::{Cluster, bounded};
 use advisor_engine::registry::{self, Profiles};
 use claims::Claims;
 use memory::Memory;
@@ -170,7 +171,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
     }
     let watched = health.begin(&ApiResource::erase::<VirtPlatformConfig>(&()));
     let configs: Api<DeserializeGuard<VirtPlatformConfig>> = Api::all(watched.client(client.clone()));
-    let cluster = Arc::new(Cluster::new(client));
+    let cluster = Arc::new(Cluster::new(client, FIELD_MANAGER));
     let (triggers, woken) = Triggers::new();
     let triggers = Arc::new(triggers);
     let rollouts: Arc<dyn Rollouts> = Arc::new(MachineConfigPools::default());

@@ -17,9 +17,11 @@ use super::followed;
 use super::gather::{self, GatherError};
 use super::memory::{Call, Memory, Settled, spread};
 use super::progress::machines_updated;
+use super::store::{StoredStatus, write_status};
 use super::triggers::Causes;
 use super::{Context, report};
 use crate::clock::now;
+use advisor_cluster::{ClusterError, Note};
 use advisor_core::api::{
     self, Action, Operation, Phase, Severity, Summary, VirtPlatformConfig, VirtPlatformConfigStatus as Status,
 };
@@ -28,7 +30,6 @@ use advisor_core::plan::decide::decide;
 use advisor_core::plan::decision::{Decision, LookAgain};
 use advisor_core::plan::observed::{Observed, Wanted, World};
 use advisor_core::plan::{conditions, reason, status, wire};
-use advisor_engine::cluster::{ClusterError, Note, StoredStatus};
 use advisor_engine::registry;
 use object::limits;
 
@@ -181,7 +182,7 @@ async fn tell_unread(ctx: &Context, config: &VirtPlatformConfig, reason: &str, p
     if !conditions::unreadable(&mut status, reason, problem, generation, now()) {
         return;
     }
-    let write = ctx.cluster.write_status(config, &status);
+    let write = write_status(&ctx.cluster, config, &status);
     match tokio::time::timeout(BUDGET, write).await {
         Ok(Ok(mut written)) => {
             memory.replaced_version = replaced(config, &written);
@@ -331,7 +332,7 @@ async fn report(
     }
     let mut whole = new.clone();
     whole.conditions.extend(conditions::of_others(config.status.as_ref()));
-    let written = ctx.cluster.write_status(config, &whole).await;
+    let written = write_status(&ctx.cluster, config, &whole).await;
     // It may be stored all the same, and then its events are missing.
     memory.recorded &= written.is_ok();
     let mut written = match written {
@@ -504,7 +505,7 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
         "conditions": conditions::derive(&[], &verdict, since),
     });
     tracing::warn!(config = name, error = limits::words(&invalid.error), "the object can't be read");
-    let write = ctx.cluster.patch_status(&name, version.as_deref().unwrap_or_default(), &status);
+    let write = ctx.cluster.patch_status::<VirtPlatformConfig>(&name, version.as_deref().unwrap_or_default(), &status);
     let problem = match tokio::time::timeout(BUDGET, write).await {
         Ok(Ok(written)) => {
             memory.replaced_version = Some(written);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use kube::Client;
 use kube::api::{Api, ListParams};
 
+use advisor_cluster::{ClusterError, Refusal};
 use advisor_core::api::VirtPlatformConfig;
-use advisor_engine::cluster::{ClusterError, Refusal};
 
 /// First and longest pause between two tries.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);

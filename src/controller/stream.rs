@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::health::Watched;
 use super::memory::spread;
-use advisor_engine::cluster::ClusterError;
+use advisor_cluster::ClusterError;
 
 /// Objects in one page of a list: small pages keep the memory small, whatever the cluster holds.
 const PAGE_SIZE: u32 = 50;

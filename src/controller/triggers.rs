@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 
-use advisor_engine::cluster::Subject;
+use advisor_cluster::Subject;
 
 /// As many events as can come between the answer to a request and its reader.
 const RECENT: usize = 64;

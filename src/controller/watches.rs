@@ -26,9 +26,9 @@ use super::content;
 use super::health::Health;
 use super::stream::{Object, Told, events, is_forbidden, is_not_served, list_and_watch};
 use super::triggers::{Causes, Triggers};
+use advisor_cluster::{Cluster, Served, Subject};
 use advisor_core::api::TargetRef;
 use advisor_core::rollout::Rollouts;
-use advisor_engine::cluster::{Cluster, Served, Subject};
 
 /// How long a first list may take before planning goes on without its watch.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(10);

@@ -17,7 +17,7 @@ use kube::{Client, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
-use advisor_engine::cluster::ClusterError;
+use advisor_cluster::ClusterError;
 pub use fence::{Fence, NotLeading};
 pub use lease::Timing;
 use lease::{Step, decide, held, holder, lasts, released};

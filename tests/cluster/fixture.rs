@@ -245,7 +245,7 @@ impl Fixture {
     /// A client as the operator has it.
     pub fn client(&self) -> Client {
         let config = self.plane.client_config(USER, &[]).expect("a client configuration");
-        advisor_engine::cluster::client(config).expect("a client")
+        advisor_cluster::client(config).expect("a client")
     }
 
     pub fn start_with(&mut self, client: Client, version: &'static str) {

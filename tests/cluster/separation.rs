@@ -25,7 +25,7 @@ pub async fn user(plane: &Lease, role: &str) -> Api<VirtPlatformConfig> {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": role}],
     });
     controlplane::apply_yaml(&plane.admin(), &binding.to_string(), "test").await.unwrap();
-    let client = advisor_engine::cluster::client(plane.client_config(role, &[]).unwrap()).unwrap();
+    let client = advisor_cluster::client(plane.client_config(role, &[]).unwrap()).unwrap();
     let configs: Api<VirtPlatformConfig> = Api::all(client);
     let until = tokio::time::Instant::now() + PATIENCE;
     while configs.list(&Default::default()).await.is_err() {

@@ -1,6 +1,7 @@
 //! The one way in which targets are written: what each precondition lets through, and what it refuses.
 
-use advisor_engine::cluster::{ApplyMode, Cluster, ClusterError, Precondition};
+use advisor_cluster::{ApplyMode, Cluster, ClusterError, Precondition};
+use advisor_core::api::FIELD_MANAGER;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Setup, descheduler};
@@ -15,7 +16,7 @@ fn exactly(object: &Value) -> Precondition {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_written_to_an_object_that_is_not_the_one_that_was_looked_at() {
     let fixture = Fixture::without_operator(Setup { pools: false, ..Setup::default() }).await;
-    let cluster = Cluster::new(fixture.admin.clone());
+    let cluster = Cluster::new(fixture.admin.clone(), FIELD_MANAGER);
     let desired = descheduler(json!({"deschedulingIntervalSeconds": 60}));
     let kind = cluster.resolve_object(&desired).await.unwrap().unwrap();
     let apply = async |precondition: &Precondition| {

@@ -3,9 +3,8 @@
 //! ```text
 //!   registry: the profiles ──► engine: drafts ──► previews ──► plan
 //!                                 │                  │
-//!                                 └── cluster: read, dry run, write ──► Kubernetes
+//!                                 └── advisor-cluster: read, dry run, write ──► Kubernetes
 //! ```
 
-pub mod cluster;
 pub mod engine;
 pub mod registry;

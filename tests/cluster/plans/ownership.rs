@@ -247,7 +247,7 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     assert!(stays.message.contains("the object stays for somebody"), "{}", stays.message);
     assert!(stays.diff.contains("-  size: 1\n") && stays.diff.contains(" text: theirs"), "{}", stays.diff);
     assert!(
-        matches!(world.try_execute(&goes).await, Err(advisor_engine::cluster::ClusterError::Moved)),
+        matches!(world.try_execute(&goes).await, Err(advisor_cluster::ClusterError::Moved)),
         "the older plan is stale"
     );
     let released = world.execute(&stays).await;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use advisor_core::api::Operation;
+use advisor_cluster::Cluster;
+use advisor_core::api::{FIELD_MANAGER, Operation};
 use advisor_core::plan::item::PlanItem;
-use advisor_engine::cluster::Cluster;
 use controlplane::install_crds;
 use profile_sdk::{Body, Draft};
 use serde_json::{Value, json};
@@ -188,8 +188,8 @@ async fn w1_a_webhook_that_supports_no_dry_run_blocks_with_its_name() {
         refuses.then(|| status(400, "BadRequest", "admission webhook \"old.example.dev\" does not support dry run"))
     };
     let config = world.plane.client_config("tester", &["system:masters"]).unwrap();
-    let client = advisor_engine::cluster::client(config).unwrap();
-    world.cluster = Cluster::new(faults::ruled(client, Arc::new(rule)));
+    let client = advisor_cluster::client(config).unwrap();
+    world.cluster = Cluster::new(faults::ruled(client, Arc::new(rule)), FIELD_MANAGER);
     let plan = world.plan(&[draft("a", &widget(json!({"size": 1}))), draft("b", &config_map("c", json!({})))]).await;
     blocked(&plan.items[0], "webhook old.example.dev does not support dry runs");
     assert!(plan.items[0].message.contains("sideEffects None or NoneOnDryRun"), "{}", plan.items[0].message);

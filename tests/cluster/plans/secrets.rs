@@ -100,8 +100,8 @@ fn x1_x7_no_secret_comes_out_of_errors_or_logs_of_any_level() {
             }
             // Nor out of errors that are only logged.
             let kind = world.cluster.resolve_object(&broken).await.unwrap().unwrap();
-            let none = advisor_engine::cluster::Precondition::None;
-            let mode = advisor_engine::cluster::ApplyMode::Real;
+            let none = advisor_cluster::Precondition::None;
+            let mode = advisor_cluster::ApplyMode::Real;
             let error = world.cluster.apply(&kind, &broken, "us", mode, &none).await.unwrap_err();
             assert!(!error.to_string().contains(CANARY), "{error}");
         });

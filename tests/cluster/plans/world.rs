@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use advisor_core::api::Item;
+use advisor_cluster::{ApplyMode, Cluster, ClusterError, Precondition};
+use advisor_core::api::{FIELD_MANAGER, Item};
 use advisor_core::plan::item::PlanItem;
 use advisor_core::plan::overrides::Choices;
 use advisor_core::plan::status::Written;
 use advisor_core::plan::{Basis, Plan};
 use advisor_core::rollout::{MachineConfigPools, Rollouts};
-use advisor_engine::cluster::{ApplyMode, Cluster, ClusterError, Precondition};
 use advisor_engine::engine::{Engine, EngineError, Task, write};
 use controlplane::{Lease, apply_yaml, install_crds, lease};
 use kube::Client;
@@ -49,7 +49,7 @@ impl World {
         let widget = crate::fixture::root().join("tests/cluster/plans/widget.yaml");
         let crds: Vec<_> = crds.iter().cloned().chain([widget]).collect();
         install_crds(&admin, &crds).await.expect("CRDs are installed");
-        Self { cluster: Cluster::new(admin.clone()), pools: MachineConfigPools::default(), admin, plane }
+        Self { cluster: Cluster::new(admin.clone(), FIELD_MANAGER), pools: MachineConfigPools::default(), admin, plane }
     }
 
     /// With pools of machines, three workers and one master, all settled.
@@ -64,7 +64,7 @@ impl World {
 
     /// As another process, which knows nothing.
     pub fn start_anew(&mut self) {
-        self.cluster = Cluster::new(self.admin.clone());
+        self.cluster = Cluster::new(self.admin.clone(), FIELD_MANAGER);
     }
 
     /// Lets the engine see the pools as they are now.
@@ -84,7 +84,7 @@ impl World {
         for object in [role, binding] {
             apply_yaml(&self.admin, &object.to_string(), "test").await.unwrap();
         }
-        self.cluster = Cluster::new(self.plane.client("planner", &[]).unwrap());
+        self.cluster = Cluster::new(self.plane.client("planner", &[]).unwrap(), FIELD_MANAGER);
         // Rights are cached by the server for a moment.
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     }
@@ -125,7 +125,11 @@ impl World {
 
     async fn api(&self, object: &Value) -> (Api<DynamicObject>, String) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let kind = Cluster::new(self.admin.clone()).resolve_object(object).await.unwrap().expect("a served kind");
+        let kind = Cluster::new(self.admin.clone(), FIELD_MANAGER)
+            .resolve_object(object)
+            .await
+            .unwrap()
+            .expect("a served kind");
         let api = match text("/metadata/namespace").as_str() {
             "" => Api::all_with(self.admin.clone(), &kind.resource),
             namespace => Api::namespaced_with(self.admin.clone(), namespace, &kind.resource),
@@ -153,8 +157,12 @@ impl World {
 
     /// An apply by somebody, for real.
     pub async fn apply(&self, object: &Value, manager: &str) -> Value {
-        let kind = Cluster::new(self.admin.clone()).resolve_object(object).await.unwrap().expect("a served kind");
-        let cluster = Cluster::new(self.admin.clone());
+        let kind = Cluster::new(self.admin.clone(), FIELD_MANAGER)
+            .resolve_object(object)
+            .await
+            .unwrap()
+            .expect("a served kind");
+        let cluster = Cluster::new(self.admin.clone(), FIELD_MANAGER);
         cluster.apply(&kind, object, manager, ApplyMode::Forced, &Precondition::None).await.unwrap()
     }
 

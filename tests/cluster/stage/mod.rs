@@ -94,7 +94,7 @@ impl Stage {
     }
 
     pub fn client(&self) -> Client {
-        advisor_engine::cluster::client(self.plane.client_config(USER, &[]).unwrap()).unwrap()
+        advisor_cluster::client(self.plane.client_config(USER, &[]).unwrap()).unwrap()
     }
 
     pub fn run(client: Client) -> Running {

@@ -11,7 +11,7 @@ use profile_sdk::{
 use serde_json::Value;
 
 use super::{CONCURRENCY, Engine, EngineError, version};
-use crate::cluster::{ClusterError, LookUpError, Served, SilentGroup};
+use advisor_cluster::{ClusterError, LookUpError, Served, SilentGroup};
 use advisor_core::api::Input;
 use advisor_core::plan::overrides::{Exclusions, is_override};
 use advisor_core::plan::wire;

@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use profile_sdk::{Body, Draft, Kind};
 
 use super::{Engine, EngineError};
-use crate::cluster::ClusterError;
+use advisor_cluster::ClusterError;
 use advisor_core::plan::compose::target;
 use advisor_core::plan::item::{Effect, Preview};
 use advisor_core::rollout::{Outlook, Planned};

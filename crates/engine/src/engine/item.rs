@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::remedy::{self, About};
 use super::{Engine, EngineError, Task, manager, order};
-use crate::cluster::{ApplyMode, ClusterError, LookUpError, Precondition, Previewed, Served, SilentGroup};
+use advisor_cluster::{ApplyMode, ClusterError, LookUpError, Precondition, Previewed, Served, SilentGroup};
 use advisor_core::api::{FIELD_MANAGER, Item, ItemState, Operation, TargetRef};
 use advisor_core::plan::claim::Claim;
 use advisor_core::plan::compose::{compose, target};
@@ -103,7 +103,7 @@ impl Engine<'_> {
         };
         let target = target(draft);
         let item = compose(draft, document, &manager(task.profile), preview, effect, remembered);
-        let has_status = self.cluster.has_status(&target) && !self.rollouts.concern(&target);
+        let has_status = self.cluster.has_status(&target.api_version, &target.kind) && !self.rollouts.concern(&target);
         let rollout = match live.filter(|_| has_status) {
             Some(live) => health::as_reported(item.rollout, &live),
             None => item.rollout,

@@ -19,7 +19,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use profile_sdk::{Declared, Draft, Rival};
 use serde_json::Value;
 
-use crate::cluster::{Cluster, ClusterError, Served, SilentGroup, Subject};
+use advisor_cluster::{Cluster, ClusterError, Served, SilentGroup, Subject};
 use advisor_core::api::{FIELD_MANAGER, Item};
 use advisor_core::plan::claim::Claim;
 use advisor_core::plan::item::PlanItem;

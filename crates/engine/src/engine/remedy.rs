@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::cluster::{Refusal, Served};
+use advisor_cluster::{Refusal, Served};
 use advisor_core::api::{FIELD_MANAGER, TargetRef};
 use advisor_core::plan::{message, wire};
 use object::fields;
@@ -150,7 +150,7 @@ pub(super) fn of(refusal: &Refusal, about: &About<'_>) -> String {
 
 /// The server's words. Of causes that quote a value only what follows it is told.
 fn without_values(refusal: &Refusal) -> String {
-    let quoting = |cause: &&crate::cluster::Cause| {
+    let quoting = |cause: &&advisor_cluster::Cause| {
         matches!(cause.reason.as_str(), "FieldValueInvalid" | "FieldValueNotSupported" | "FieldValueTypeInvalid")
     };
     let is_admission = refusal.message.contains("denied request") || refusal.message.contains("denied the request");
@@ -213,7 +213,7 @@ fn quoted_after<'a>(message: &'a str, before: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Cause;
+    use advisor_cluster::Cause;
 
     fn target() -> TargetRef {
         TargetRef { api_version: "example.dev/v1".into(), kind: "Widget".into(), name: "w".into(), namespace: None }

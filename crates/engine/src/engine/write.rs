@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::manager;
-use crate::cluster::{ApplyMode, Cluster, ClusterError, Precondition, Subject};
+use advisor_cluster::{ApplyMode, Cluster, ClusterError, Precondition, Subject};
 use advisor_core::api::Operation;
 use advisor_core::plan::item::PlanItem;
 use advisor_core::plan::moved::{Lens, applied_view};

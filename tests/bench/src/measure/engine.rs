@@ -1,15 +1,16 @@
 //! Plans of 1, 10 and 100 items by the engine alone, beside the same requests sent by a plain client; and what it costs to
 //! make an item of an object of a mebibyte.
 
+use advisor_core::api::FIELD_MANAGER;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use advisor_cluster::{Cluster, client};
 use advisor_core::plan::Basis;
 use advisor_core::plan::compose::compose;
 use advisor_core::plan::item::{Effect, Preview};
 use advisor_core::plan::overrides::Choices;
 use advisor_core::rollout::MachineConfigPools;
-use advisor_engine::cluster::{Cluster, client};
 use advisor_engine::engine::{CONCURRENCY, Engine, Task};
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -37,7 +38,7 @@ pub async fn measure(bench: &Bench, table: &mut Table) -> Result<()> {
         let objects: Vec<_> = (0..size).map(|index| config_map(index, "ours")).collect();
         let plane = bench.stage.plane();
         let connect = |user: &str| -> Result<Client> { Ok(client(plane.client_config(user, &["system:masters"])?)?) };
-        let (cluster, plain) = (Cluster::new(connect(ENGINE)?), connect(PLAIN)?);
+        let (cluster, plain) = (Cluster::new(connect(ENGINE)?, FIELD_MANAGER), connect(PLAIN)?);
         let drafts: Vec<_> = objects
             .iter()
             .enumerate()

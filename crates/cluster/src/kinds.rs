@@ -11,7 +11,6 @@ use profile_sdk::Kind;
 use serde_json::Value;
 
 use super::{Cluster, ClusterError};
-use advisor_core::api::TargetRef;
 
 /// A kind as the cluster serves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -256,12 +255,12 @@ impl Cluster {
         versions.any(|(_, served)| served.iter().any(|served| served.resource.plural == plural))
     }
 
-    /// Whether the kind of `target` has a status, as far as it was looked up.
-    pub fn has_status(&self, target: &TargetRef) -> bool {
-        let (group, version) = target.api_version.rsplit_once('/').unwrap_or(("", &target.api_version));
+    /// Whether that kind has a status, as far as it was looked up.
+    pub fn has_status(&self, api_version: &str, kind: &str) -> bool {
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let cache = self.cache();
         let served = cache.versions.get(&(group.to_owned(), version.to_owned()));
-        served.into_iter().flatten().any(|served| served.resource.kind == target.kind && served.has_status)
+        served.into_iter().flatten().any(|served| served.resource.kind == kind && served.has_status)
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, KindCache> {

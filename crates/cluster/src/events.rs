@@ -7,9 +7,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use kube::{Resource, ResourceExt};
 
 use super::{Cluster, ClusterError};
-use advisor_core::api::{FIELD_MANAGER, VirtPlatformConfig};
-use advisor_core::plan::wire;
-use object::digest;
+use object::{digest, limits};
 
 /// Events about cluster-scoped objects are accepted here only.
 const NAMESPACE: &str = "default";
@@ -37,27 +35,30 @@ pub(super) fn already_exists(error: &kube::Error) -> bool {
 }
 
 impl Cluster {
-    /// Records `note` about `config`. One that was recorded before is left as it is.
+    /// Records `note` about `object`, which is cluster-scoped. One that was recorded before is left as it is.
     ///
     /// # Errors
     ///
     /// If the server did not answer or refuses it.
-    pub async fn record(&self, config: &VirtPlatformConfig, note: &Note, now: Timestamp) -> Result<(), ClusterError> {
-        let uid = config.uid().unwrap_or_default();
+    pub async fn record<K>(&self, object: &K, note: &Note, now: Timestamp) -> Result<(), ClusterError>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let uid = object.uid().unwrap_or_default();
         let occurrence = digest::sha256(&[&uid, &note.key, note.reason]);
         let event = Event {
             metadata: ObjectMeta {
-                name: Some(format!("{}.{}", config.name_any(), &occurrence[..16])),
+                name: Some(format!("{}.{}", object.name_any(), &occurrence[..16])),
                 namespace: Some(NAMESPACE.to_owned()),
                 ..ObjectMeta::default()
             },
             action: Some(note.action.to_owned()),
             event_time: Some(MicroTime(now)),
-            note: Some(wire::cut_text(&note.text, NOTE_LIMIT)),
+            note: Some(limits::cut_text(&note.text, NOTE_LIMIT)),
             reason: Some(note.reason.to_owned()),
-            regarding: Some(config.object_ref(&())),
-            reporting_controller: Some(FIELD_MANAGER.to_owned()),
-            reporting_instance: Some(FIELD_MANAGER.to_owned()),
+            regarding: Some(object.object_ref(&())),
+            reporting_controller: Some(self.field_manager.to_owned()),
+            reporting_instance: Some(self.field_manager.to_owned()),
             type_: Some(if note.warning { "Warning" } else { "Normal" }.to_owned()),
             ..Event::default()
         };

@@ -1,23 +1,31 @@
-//! All reading and writing of Kubernetes, in our own verbs.
+//! All reading and writing of Kubernetes, in our own verbs. Nothing here decides: objects go in and out as JSON, refusals come back as what they
+//! mean. It knows no kind of ours: whoever uses it names its own types.
 //!
-//! Nothing here decides: objects go in and out as JSON, refusals come back as what they mean for a plan.
+//! ```text
+//!   client ──► Cluster ──► kinds: which are served, in which version
+//!     │           ├──────► get, list, visit: bounded answers
+//!   bounds        ├──────► preview, apply, remove: server-side apply
+//!                 ├──────► own: typed objects and their status
+//!                 └──────► events: what happened, once
+//!   error: what each refusal is, and what of it may be displayed
+//! ```
 
 mod access;
 mod bounds;
 mod client;
-mod config;
 mod error;
 mod events;
 mod kinds;
+mod own;
 mod preview;
 mod write;
 
 pub use bounds::{Unended, bounded};
 pub use client::{ConnectError, client, connect};
-pub use config::StoredStatus;
 pub use error::{Cause, ClusterError, Refusal};
 pub use events::Note;
 pub use kinds::{LookUpError, Served, SilentGroup, Subject};
+pub use own::Stored;
 pub use preview::Previewed;
 pub use write::{ApplyMode, Precondition};
 
@@ -40,15 +48,17 @@ const SMALL_PAGE: u32 = 50;
 /// The cluster that this process is connected to.
 pub struct Cluster {
     client: Client,
+    /// The name under which this program writes what is its own.
+    field_manager: &'static str,
     kinds: Mutex<KindCache>,
     resolving: tokio::sync::Mutex<()>,
 }
 
 impl Cluster {
-    /// The cluster behind `client`.
+    /// The cluster behind `client`, on which this program writes its own objects and events as `field_manager`.
     #[must_use]
-    pub fn new(client: Client) -> Self {
-        Self { client, kinds: Mutex::default(), resolving: tokio::sync::Mutex::default() }
+    pub fn new(client: Client, field_manager: &'static str) -> Self {
+        Self { client, field_manager, kinds: Mutex::default(), resolving: tokio::sync::Mutex::default() }
     }
 
     /// The client, for watches.
