@@ -3,8 +3,8 @@
 //! docs/ARCHITECTURE.md has the bird's-eye view, the code map and the invariants.
 
 pub mod cli;
-mod clock;
 pub mod controller;
-pub mod endpoints;
-pub mod leader;
 pub mod telemetry;
+
+/// The lease of the Go program: while it runs, this one waits, and the other way round.
+pub const LEASE_NAME: &str = "8f83cc6e.kubevirt.io";

@@ -8,7 +8,6 @@ use clap::Args;
 use profile_sdk::Remembered;
 
 use super::printed::{self, DIFFERENT, FAILED, SAME};
-use crate::clock::now;
 use advisor_cluster::Cluster;
 use advisor_core::api::{FIELD_MANAGER, VirtPlatformConfig};
 use advisor_core::plan::claim::Claim;
@@ -19,6 +18,7 @@ use advisor_core::rollout::{MachineConfigPools, Rollouts};
 use advisor_engine::engine::{Drafting, Engine, Task, Wanted};
 use advisor_engine::registry;
 use object::limits;
+use operator_kit::clock::now;
 
 /// Print what a configuration would change, uncut, as unified diffs, with the digest of the plan. Writes nothing.
 ///

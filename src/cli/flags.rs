@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::endpoints::CertificateFiles;
-use crate::leader::{self, Timing};
-use crate::telemetry::Encoder;
 use advisor_core::api;
+use operator_kit::endpoints::CertificateFiles;
+use operator_kit::leader::Timing;
+use operator_kit::logs::Encoder;
 
 /// Switches are written as in Go: `--flag`, `--flag=true` or `--flag=false`.
 #[derive(Debug, Args)]
@@ -50,7 +50,7 @@ pub(super) struct RunFlags {
     leader_election_namespace: String,
 
     /// Name of the lease. The default is that of the Go program: while that one runs, this one waits.
-    #[arg(long, value_name = "NAME", default_value = leader::LEASE_NAME)]
+    #[arg(long, value_name = "NAME", default_value = crate::LEASE_NAME)]
     pub(super) leader_election_id: String,
 
     /// How long a lease that is not renewed keeps other replicas away.

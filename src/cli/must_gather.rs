@@ -16,7 +16,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::VERSION;
-use crate::leader;
 use advisor_cluster::{Cluster, ClusterError};
 use advisor_core::api::{FIELD_MANAGER, TargetRef, VirtPlatformConfig, VirtPlatformConfigStatus};
 use advisor_core::plan::document;
@@ -197,7 +196,7 @@ async fn configurations(client: &Client, bundle: &mut Bundle<'_>) -> Result<(), 
 async fn operator(client: &Client, bundle: &mut Bundle<'_>) -> Result<(), String> {
     let ours = ListParams::default().labels(OURS);
     objects::<Deployment>(Api::all(client.clone()), &ours, "operator/deployments", bundle).await?;
-    let lease = ListParams::default().fields(&format!("metadata.name={}", leader::LEASE_NAME));
+    let lease = ListParams::default().fields(&format!("metadata.name={}", crate::LEASE_NAME));
     objects::<Lease>(Api::all(client.clone()), &lease, "operator/leases", bundle).await?;
     let pods = objects::<Pod>(Api::all(client.clone()), &ours, "operator/pods", bundle).await?;
     for pod in pods {

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use profile_sdk::{Access, Declared};
 use serde_json::{Value, json};
 
-use crate::leader;
 use advisor_core::rollout;
 use advisor_engine::registry::{self, Watched};
 
@@ -103,7 +102,7 @@ fn metrics_roles() -> [(&'static str, Vec<Value>); 2] {
 fn lease_rules() -> Vec<Value> {
     vec![
         rule("coordination.k8s.io", "leases", &["create"], &[]),
-        rule("coordination.k8s.io", "leases", &["get", "update", "watch"], &[leader::LEASE_NAME]),
+        rule("coordination.k8s.io", "leases", &["get", "update", "watch"], &[crate::LEASE_NAME]),
     ]
 }
 

@@ -1,6 +1,7 @@
 //! `virt-advisor run`: puts the operator together from its parts.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
@@ -10,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use super::VERSION;
 use super::flags::RunFlags;
 use crate::controller::{self, Settings};
-use crate::endpoints::{self, Protection, Sources};
-use crate::leader::Election;
-use crate::telemetry;
-use crate::telemetry::{Pulse, Traces};
+use crate::telemetry::Traces;
 use object::limits;
+use operator_kit::endpoints::{self, Protection};
+use operator_kit::leader::Election;
+use operator_kit::{Pulse, logs};
 
 /// How often it is asked whether configurations are seen, until they are.
 const READY_PAUSE: Duration = Duration::from_millis(50);
@@ -25,7 +26,7 @@ const READY_PAUSE: Duration = Duration::from_millis(50);
 pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
     let mut problems = flags.problems();
     // What the flags say may be wrong; how they are told does not depend on it.
-    let log_level = telemetry::init(flags.encoder(), flags.level().unwrap_or("info"));
+    let log_level = logs::init("virt_advisor", flags.encoder(), flags.level().unwrap_or("info"));
     let mut note = |problem: String| problems.push(problem);
     let client = advisor_cluster::connect(flags.kubeconfig()).await.map_err(|error| note(error.to_string())).ok();
     let probes = match flags.probes() {
@@ -65,19 +66,21 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
     let pulse = Pulse::default();
     tokio::spawn(pulse.clone().beat());
     if let Some(listener) = probes {
-        endpoints::probes(listener, settings.health.clone(), pulse.clone(), endpoints::HANGS)
+        let health = settings.health.clone();
+        let problems: endpoints::Problems = Arc::new(move || health.problems());
+        endpoints::probes(listener, problems, pulse.clone(), endpoints::HANGS)
             .map_err(|error| format!("probes can't be served: {error}"))?;
     }
     if let Some(listener) = metrics {
         let protection = certificate.map(|certificate| Protection { certificate, client: client.clone() });
-        let sources = Sources {
+        let sources = controller::Sources {
             version: VERSION,
             health: settings.health.clone(),
             fence: settings.fence.clone(),
             metrics: settings.metrics.clone(),
             pulse,
         };
-        tokio::spawn(endpoints::metrics(listener, protection, sources));
+        tokio::spawn(endpoints::metrics(listener, protection, sources.registry()));
     }
     let code = lead(client, settings, election, stop).await;
     traces.flush().await;
@@ -153,7 +156,7 @@ fn stop_on_signal(stop: CancellationToken) -> Result<(), String> {
 }
 
 /// SIGUSR1 makes the log one of level debug, and the next one puts it back.
-fn change_log_level_on_signal(mut toggle: telemetry::Toggle) -> Result<(), String> {
+fn change_log_level_on_signal(mut toggle: logs::Toggle) -> Result<(), String> {
     let mut asked =
         signal(SignalKind::user_defined1()).map_err(|error| format!("signals can't be received: {error}"))?;
     tokio::spawn(async move {

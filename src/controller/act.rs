@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::Context;
 use super::memory::Memory;
-use crate::clock::now;
 use advisor_cluster::ClusterError;
 use advisor_core::api::VirtPlatformConfig;
 use advisor_core::plan::Plan;
@@ -12,6 +11,7 @@ use advisor_core::plan::approval::Mandate;
 use advisor_core::plan::decision::Execution;
 use advisor_core::plan::status::Written;
 use advisor_engine::engine;
+use operator_kit::clock::now;
 
 /// A write that did not happen; the next look finds out why.
 #[derive(Debug, thiserror::Error)]

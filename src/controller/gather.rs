@@ -19,7 +19,6 @@ use super::memory::{Circumstances, Drafted, Memory, Previewed, Slow};
 use super::progress::{change, explained, only_rollouts, standing};
 use super::triggers::Causes;
 use super::watches::NotListed;
-use crate::clock::now;
 use advisor_cluster::{ClusterError, LookUpError, Served, Subject};
 use advisor_core::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
 use advisor_core::plan::claim::Claim;
@@ -31,6 +30,7 @@ use advisor_core::plan::{Basis, Plan, check, compose, document, overridden, prun
 use advisor_core::rollout::Change;
 use advisor_engine::engine::{self, CONCURRENCY, Drafting, Engine, EngineError, Task, version};
 use advisor_engine::registry::{self, Profiles};
+use operator_kit::clock::now;
 
 /// How long something that may pass by itself keeps a plan from being shown that says so.
 const PATIENCE: Duration = Duration::from_secs(600);

@@ -23,9 +23,9 @@ use tower::BoxError;
 
 use super::listened::{Listened, Sign};
 use super::reopening::{LASTING, Reopening};
-use crate::clock;
 use advisor_cluster::Unended;
 use advisor_core::api::VirtPlatformConfig;
+use operator_kit::clock;
 
 /// Failures in a row that are worth a warning: one or two are a server that restarts.
 const WORTH_A_WARNING: u64 = 3;

@@ -16,6 +16,7 @@ mod reconcile;
 mod reopening;
 mod report;
 mod start;
+mod state;
 mod store;
 mod stream;
 mod triggers;
@@ -37,7 +38,6 @@ use kube::runtime::reflector::{self, ObjectRef, reflector};
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio_util::sync::CancellationToken;
 
-use crate::leader::Fence;
 use crate::telemetry::{Metrics, Traces};
 use advisor_cluster::{Cluster, bounded};
 use advisor_core::api::{FIELD_MANAGER, VirtPlatformConfig};
@@ -45,11 +45,13 @@ use advisor_core::rollout::{MachineConfigPools, Rollouts};
 use advisor_engine::registry::{self, Profiles};
 use claims::Claims;
 use memory::Memory;
+use operator_kit::leader::Fence;
 use triggers::{Causes, Triggers};
 use watches::Watches;
 
 pub use caught::is_caught;
 pub use health::{Health, WatchHealth, WatchState};
+pub use state::Sources;
 
 /// How long to wait before advertising is tried again after an error.
 const ADVERTISE_PAUSE: Duration = Duration::from_secs(5);

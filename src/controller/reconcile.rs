@@ -20,7 +20,6 @@ use super::progress::machines_updated;
 use super::store::{StoredStatus, write_status};
 use super::triggers::Causes;
 use super::{Context, report};
-use crate::clock::now;
 use advisor_cluster::{ClusterError, Note};
 use advisor_core::api::{
     self, Action, Operation, Phase, Severity, Summary, VirtPlatformConfig, VirtPlatformConfigStatus as Status,
@@ -32,6 +31,7 @@ use advisor_core::plan::observed::{Observed, Wanted, World};
 use advisor_core::plan::{conditions, reason, status, wire};
 use advisor_engine::registry;
 use object::limits;
+use operator_kit::clock::now;
 
 /// One look may take this long; then it is given up and made anew.
 const BUDGET: Duration = Duration::from_secs(60);

@@ -90,7 +90,7 @@ async fn who_loses_the_lease_ends() {
     let mut replica = Replica::start(&fixture, &[]).await;
     leader_but(&fixture, &[]).await;
     let edit = async |patch| {
-        leases.patch(virt_advisor::leader::LEASE_NAME, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
+        leases.patch(virt_advisor::LEASE_NAME, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
     };
     edit(json!({"metadata": {"labels": {"a": "b"}}})).await;
     tokio::time::sleep(LEASE).await;
@@ -106,7 +106,7 @@ async fn who_loses_the_lease_ends() {
     leader_but(&fixture, &["somebody"]).await;
     assert!(holder(&fixture).await.unwrap().starts_with(&format!("{}_", replica.name)));
     assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
-    leases.delete(virt_advisor::leader::LEASE_NAME, &Default::default()).await.unwrap();
+    leases.delete(virt_advisor::LEASE_NAME, &Default::default()).await.unwrap();
     assert_eq!(replica.ended().await.code(), Some(1));
     fixture.finish().await;
 }

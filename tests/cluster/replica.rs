@@ -136,7 +136,7 @@ async fn forward(listener: TcpListener, server: String, cut: CancellationToken) 
 /// Who holds the lease, wherever it is.
 pub async fn holder(fixture: &Fixture) -> Option<String> {
     let leases: Api<Lease> = Api::all(fixture.admin.clone());
-    let params = ListParams::default().fields(&format!("metadata.name={}", virt_advisor::leader::LEASE_NAME));
+    let params = ListParams::default().fields(&format!("metadata.name={}", virt_advisor::LEASE_NAME));
     let lease = leases.list(&params).await.ok()?.items.pop()?;
     lease.spec?.holder_identity.filter(|holder| !holder.is_empty())
 }

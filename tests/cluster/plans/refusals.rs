@@ -48,7 +48,7 @@ async fn s18_one_bad_item_hides_no_other() {
     assert!(plan.blocked().count() == 1 && !plan.is_satisfied());
 }
 
-/// S16, facts/apiserver.md section 1: what a schema does not know or does not take.
+/// S16: what a schema does not know or does not take.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s16_what_the_served_schema_does_not_know_is_said_with_the_field() {
     let world = World::start(&[]).await;
@@ -106,7 +106,7 @@ metadata: {name: few, namespace: default}
 spec: {hard: {count/configmaps: "1"}}
 "#;
 
-/// facts/apiserver.md section 3: who else refuses, each with its remedy.
+/// Who else refuses, each with its remedy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_by_admission_quota_and_namespace_say_what_to_do() {
     let world = World::start(&[]).await;
@@ -291,7 +291,7 @@ async fn faults_of_a_profile_are_blocked_items_or_a_clear_error() {
     assert!(error.to_string().contains("two items called a"), "{error}");
 }
 
-/// facts/apiserver.md section 8: a dry run does not know etcd's limit; what would be refused for its size is not tried.
+/// A dry run does not know etcd's limit; what would be refused for its size is not tried.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_no_server_would_store_is_blocked() {
     let world = World::start(&[]).await;

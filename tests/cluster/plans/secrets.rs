@@ -73,7 +73,7 @@ fn x1_x7_no_secret_comes_out_of_errors_or_logs_of_any_level() {
     // One thread, so that everything is logged to the same place.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let log = Log::default();
-    let filter = virt_advisor::telemetry::filter(Some("trace"), "info");
+    let filter = operator_kit::logs::filter("virt_advisor", Some("trace"), "info");
     let lines = tracing_subscriber::fmt::layer().with_writer(log.clone());
     let lines = tracing_subscriber::registry().with(filter).with(lines);
     tracing::subscriber::with_default(lines, || {

@@ -15,7 +15,7 @@ pub const ITEM_LIMIT: usize = 500;
 /// The most inputs of a plan, as in the CRD.
 pub(super) const INPUT_LIMIT: usize = 1000;
 /// What etcd stores of one object, in bytes: 1.5 MiB, less what the request itself takes. A dry run does not know this limit
-/// (facts/apiserver.md section 8: 1,572,000 bytes are taken, 1,575,000 are not).
+/// (observed: 1,572,000 bytes are taken, 1,575,000 are not).
 pub const OBJECT_LIMIT: usize = 1_572_000;
 /// The longest name of an object.
 const NAME_LIMIT: usize = 253;

@@ -176,7 +176,7 @@ pub fn readable(conditions: &mut [Condition], now: Timestamp) {
     }
 }
 
-/// Ready, Reconciling and Stalled, so that kstatus clients and `kubectl wait` read each phase as DESIGN.md says: Ready is
+/// Ready, Reconciling and Stalled, so that kstatus clients and `kubectl wait` read each phase alike: Ready is
 /// absent while a person is needed for the next step, so that nothing takes it for failed or finished.
 fn readiness(verdict: &Verdict<'_>) -> Vec<Condition> {
     let ready = |holds| wanted(condition::READY, holds, verdict);

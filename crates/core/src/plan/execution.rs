@@ -142,7 +142,7 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
 }
 
 /// An item that is in effect, if its owner has had the time to see the change: HyperConverged publishes that all is well first and the truth
-/// up to three seconds later (observed at 03da3cff7325, facts/owners.md H5).
+/// up to three seconds later (observed with kubevirt/hyperconverged-cluster-operator at 03da3cff7325).
 fn settled(item: &Item, fresh: &PlanItem, text: String, now: Timestamp) -> Standing {
     let may_speak = fresh.speaks || fresh.has_status;
     let written = item.wait_started_at.as_ref().filter(|_| may_speak && item.state == ItemState::InProgress);

@@ -1,7 +1,7 @@
 //! Whether a rendered MachineConfig holds the content of another one.
 //!
 //! A pool's list of sources does not tell: it names an edited object before the edit is rendered, and after
-//! (facts/machine-config-pools.md, traps 2 and 3). Only the content does.
+//! (`syncGeneratedMachineConfig` in pkg/controller/render of machine-config-operator, observed). Only the content does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ fn missing_of_unit(present: Option<&Value>, unit: &Value) -> Vec<String> {
 }
 
 /// What a MachineConfig decides that a later one may decide otherwise: files by their path, which are replaced as a whole, and of units each
-/// member and each drop-in, which are merged (facts of R27: `Merge` of Ignition's config/v3_x, as machine-config-operator calls it).
+/// member and each drop-in, which are merged (`Merge` of Ignition's config/v3_x, as machine-config-operator calls it).
 ///
 /// Each with a digest of what it decides.
 pub(super) fn claims(object: &Value) -> BTreeMap<String, String> {

@@ -1,8 +1,8 @@
 //! What a planned MachineConfig will do: which pools render it, whether their machines will have another content, and which
 //! other MachineConfigs bring the same.
 //!
-//! The rules of merging are those of facts/machine-config-pools.md section 7: kernel arguments are joined, duplicates
-//! kept; of files and units the last one wins, role worker before all others, each by name.
+//! The rules of merging are those of `MergeMachineConfigs` (pkg/controller/common of machine-config-operator), as observed: kernel arguments are
+//! joined, duplicates kept; files and units are merged member by member, role worker before all others, each by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

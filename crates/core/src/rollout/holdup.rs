@@ -1,4 +1,4 @@
-//! What holds a rollout up without a sign of its own (facts/machine-config-pools.md sections 4 and 5): a machine that somebody
+//! What holds a rollout up without a sign of its own (pkg/controller/node of machine-config-operator, `getAllCandidateMachines`): a machine that somebody
 //! has cordoned uses up what may be unavailable, and a refused KubeletConfig keeps the render controller from its pools.
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub(super) fn told(
 }
 
 /// The pool that the machine is updated by: master before custom ones, worker last, since machines of custom pools are workers
-/// too (facts/machine-config-pools.md section 11, `GetPoolsForNode`).
+/// too (pkg/helpers of machine-config-operator, `GetPoolsForNode`).
 fn owner<'a>(pools: &'a BTreeMap<String, Pool>, machine: &Value) -> Option<&'a str> {
     let rank = |name: &str| match name {
         "master" => 0,

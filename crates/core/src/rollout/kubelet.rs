@@ -1,5 +1,5 @@
 //! What a planned KubeletConfig will do: the machine-config controllers render a whole kubelet configuration from it for
-//! each pool that it selects, and the machines reboot with it (facts/machine-config-pools.md section 6).
+//! each pool that it selects, and the machines reboot with it (pkg/controller/kubelet-config of machine-config-operator).
 
 use std::collections::{BTreeMap, BTreeSet};
 

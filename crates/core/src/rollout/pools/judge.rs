@@ -1,6 +1,7 @@
 //! How far an object is on the pools that have it, by what was learned of them.
 //!
-//! The rule for "done" is that of facts/machine-config-pools.md section 9, read off the real controllers.
+//! The rule for "done" was read off the real machine-config controllers: `syncGeneratedMachineConfig` of pkg/controller/render, `calculateStatus` of
+//! pkg/controller/node.
 
 use std::collections::{BTreeMap, BTreeSet};
 

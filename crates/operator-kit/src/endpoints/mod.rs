@@ -5,7 +5,6 @@ mod demands;
 mod places;
 mod probes;
 mod server;
-mod state;
 mod tls;
 
 use std::io;
@@ -23,14 +22,10 @@ use prometheus_client::encoding::prometheus_text;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
-use crate::controller::Health;
-use crate::leader::Fence;
-use crate::telemetry::{Metrics, Pulse};
 use access::Access;
 use demands::Tls;
 pub use probes::{HANGS, probes};
 use server::Peer;
-use state::State;
 pub use tls::{Certificate, CertificateError, CertificateFiles};
 
 /// Prometheus' own text format, which every version of it reads.
@@ -81,41 +76,18 @@ pub struct Protection {
     pub client: Client,
 }
 
-/// Where the metrics come from.
-pub struct Sources {
-    /// The version of the program.
-    pub version: &'static str,
-    /// The watches and what they have seen.
-    pub health: Health,
-    /// Whether this replica leads.
-    pub fence: Fence,
-    /// What was counted.
-    pub metrics: Metrics,
-    /// How the working thread is.
-    pub pulse: Pulse,
-}
-
-impl Sources {
-    /// All metrics.
-    #[must_use]
-    pub fn registry(self) -> Registry {
-        let Self { version, health, fence, metrics, pulse } = self;
-        let mut registry = Registry::default();
-        metrics.register(&mut registry);
-        registry.register_collector(Box::new(State { version, health, fence, metrics, pulse }));
-        registry
-    }
-}
+/// What keeps the process from being ready, each in a sentence; nothing if it is.
+pub type Problems = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// Answers for metrics: to whoever the API server lets, or without protection to everybody.
-pub async fn metrics(listener: TcpListener, protection: Option<Protection>, sources: Sources) {
+pub async fn metrics(listener: TcpListener, protection: Option<Protection>, registry: Registry) {
     let (tls, access) = match protection {
         Some(Protection { certificate, client }) => {
             (Some(Arc::new(Tls::new(certificate, client.clone()))), Some(Access::new(client)))
         }
         None => (None, None),
     };
-    let shared = Arc::new((sources.registry(), access));
+    let shared = Arc::new((registry, access));
     let router = Router::new().route("/metrics", get(scrape)).with_state(shared);
     tracing::info!(address = address(&listener), secure = tls.is_some(), "Serving metrics server");
     server::serve(listener, tls, router, server::METRICS).await;

@@ -10,9 +10,8 @@ use axum::routing::get;
 use http::StatusCode;
 use tokio::net::TcpListener;
 
-use super::server;
-use crate::controller::Health;
-use crate::telemetry::Pulse;
+use super::{Problems, server};
+use crate::pulse::Pulse;
 
 /// A working thread that has not run for so long hangs. No look takes nearly as long, and one that is only slow must not be killed: it
 /// would begin again. The liveness probe of config/manager fails after three attempts, 20 s apart: the process ends within two minutes of
@@ -23,12 +22,12 @@ pub const HANGS: Duration = Duration::from_secs(60);
 const STACK: usize = 256 * 1024;
 
 /// Answers the probes until the process ends. It is alive while its working thread has run within `limit`, as `pulse` tells, and ready
-/// while it lists and watches the configurations.
+/// while there are no `problems`.
 ///
 /// # Errors
 ///
 /// If the system has no thread for it.
-pub fn probes(listener: TcpListener, health: Health, pulse: Pulse, limit: Duration) -> io::Result<()> {
+pub fn probes(listener: TcpListener, problems: Problems, pulse: Pulse, limit: Duration) -> io::Result<()> {
     tracing::info!(address = super::address(&listener), "Serving probes");
     // It leaves the runtime of the working thread.
     let listener = listener.into_std()?;
@@ -36,7 +35,7 @@ pub fn probes(listener: TcpListener, health: Health, pulse: Pulse, limit: Durati
     let serve = move || {
         runtime.block_on(async {
             match TcpListener::from_std(listener) {
-                Ok(listener) => server::serve(listener, None, router(health, pulse, limit), server::PROBES).await,
+                Ok(listener) => server::serve(listener, None, router(problems, pulse, limit), server::PROBES).await,
                 Err(error) => tracing::error!(%error, "probes can't be served"),
             }
         });
@@ -44,7 +43,7 @@ pub fn probes(listener: TcpListener, health: Health, pulse: Pulse, limit: Durati
     thread::Builder::new().name("probes".to_owned()).stack_size(STACK).spawn(serve).map(|_| ())
 }
 
-fn router(health: Health, pulse: Pulse, limit: Duration) -> Router {
+fn router(problems: Problems, pulse: Pulse, limit: Duration) -> Router {
     let alive = move || {
         let silence = pulse.silence();
         async move {
@@ -55,13 +54,13 @@ fn router(health: Health, pulse: Pulse, limit: Duration) -> Router {
             (StatusCode::SERVICE_UNAVAILABLE, format!("the working thread has not run for {silence} s\n"))
         }
     };
-    let ready = |With(health): With<Health>| async move {
-        match health.problems() {
+    let ready = |With(problems): With<Problems>| async move {
+        match problems() {
             problems if problems.is_empty() => (StatusCode::OK, "ok\n".to_owned()),
             problems => (StatusCode::SERVICE_UNAVAILABLE, problems.join("\n") + "\n"),
         }
     };
-    Router::new().route("/healthz", get(alive)).route("/readyz", get(ready)).with_state(health)
+    Router::new().route("/healthz", get(alive)).route("/readyz", get(ready)).with_state(problems)
 }
 
 #[cfg(test)]
@@ -85,7 +84,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (server, pulse) = (listener.local_addr().unwrap(), Pulse::default());
         tokio::spawn(pulse.clone().beat());
-        probes(listener, Health::default(), pulse, limit).unwrap();
+        let problems: Problems = std::sync::Arc::new(|| vec!["nothing is listed yet".to_owned()]);
+        probes(listener, problems, pulse, limit).unwrap();
         server
     }
 
@@ -96,7 +96,7 @@ mod tests {
         let asked = thread::spawn(move || [ask(server, "/healthz"), ask(server, "/readyz")]);
         let [alive, ready] = asked.join().unwrap();
         assert!(alive.starts_with("HTTP/1.1 200 OK"), "{alive}");
-        assert!(ready.starts_with("HTTP/1.1 503 ") && ready.contains("VirtPlatformConfig is not served"), "{ready}");
+        assert!(ready.starts_with("HTTP/1.1 503 ") && ready.contains("nothing is listed yet"), "{ready}");
     }
 
     #[tokio::test]

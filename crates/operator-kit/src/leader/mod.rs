@@ -22,8 +22,6 @@ pub use fence::{Fence, NotLeading};
 pub use lease::Timing;
 use lease::{Step, decide, held, holder, lasts, released};
 
-/// The lease of the Go program: while it runs, this one waits, and the other way round.
-pub const LEASE_NAME: &str = "8f83cc6e.kubevirt.io";
 /// The pause after an error; a standby that was told nothing asks no more often.
 const ERROR_PAUSE: Duration = Duration::from_secs(2);
 /// How long giving the lease back may take when the process ends.

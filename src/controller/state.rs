@@ -4,32 +4,51 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use kube::ResourceExt;
+use operator_kit::Pulse;
+use operator_kit::leader::Fence;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
 
-use crate::controller::{self, Health, WatchState};
-use crate::leader::Fence;
 use crate::telemetry::definitions::{self as define, Definition};
-use crate::telemetry::{Label, Metrics, Pulse};
+use crate::telemetry::{Label, Metrics};
 use advisor_core::api::{ItemState, Operation, Phase, VirtPlatformConfig};
 use advisor_core::plan::conditions;
 
-/// Where the present state is read.
+use super::{Health, WatchState};
+
+/// Where the metrics come from.
 #[derive(Debug, Clone)]
-pub(super) struct State {
-    pub(super) version: &'static str,
-    pub(super) health: Health,
-    pub(super) fence: Fence,
-    pub(super) metrics: Metrics,
-    pub(super) pulse: Pulse,
+pub struct Sources {
+    /// The version of the program.
+    pub version: &'static str,
+    /// The watches and what they have seen.
+    pub health: Health,
+    /// Whether this replica leads.
+    pub fence: Fence,
+    /// What was counted.
+    pub metrics: Metrics,
+    /// How the working thread is.
+    pub pulse: Pulse,
+}
+
+impl Sources {
+    /// All metrics.
+    #[must_use]
+    pub fn registry(self) -> Registry {
+        let mut registry = Registry::default();
+        self.metrics.register(&mut registry);
+        registry.register_collector(Box::new(self));
+        registry
+    }
 }
 
 type Samples<T> = Vec<(Vec<Label>, T)>;
 
-impl State {
+impl Sources {
     fn gauges(&self) -> Vec<(&'static Definition, Samples<f64>)> {
         let flag = |value: bool| f64::from(u8::from(value));
         let controller = ("controller", "virtplatformconfig".to_owned());
@@ -43,7 +62,7 @@ impl State {
             (&define::READY, vec![(Vec::new(), flag(self.health.problems().is_empty()))]),
             (&define::LONGEST_STALL, vec![(Vec::new(), self.pulse.longest_stall().as_secs_f64())]),
             (&define::ACTIVE_WORKERS, vec![(vec![controller.clone()], count(under_way.len()))]),
-            (&define::MAX_WORKERS, vec![(vec![controller], count(usize::from(controller::CONCURRENCY)))]),
+            (&define::MAX_WORKERS, vec![(vec![controller], count(usize::from(super::CONCURRENCY)))]),
             (&define::QUEUE_UNFINISHED, vec![(queue.clone(), seconds.iter().sum())]),
             (&define::QUEUE_LONGEST, vec![(queue, seconds.iter().copied().fold(0.0, f64::max))]),
         ];
@@ -85,7 +104,7 @@ impl State {
     }
 
     fn counters(&self) -> Vec<(&'static Definition, Samples<u64>)> {
-        let of_each = |value: &dyn Fn(&controller::WatchHealth) -> u64| {
+        let of_each = |value: &dyn Fn(&super::WatchHealth) -> u64| {
             let watches = self.health.watches();
             let samples = watches
                 .iter()
@@ -132,7 +151,7 @@ fn since(config: &VirtPlatformConfig) -> Option<f64> {
     Some(found.last_transition_time.0.as_second() as f64)
 }
 
-impl Collector for State {
+impl Collector for Sources {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         for (metric, samples) in self.gauges() {
             let mut family = encoder.encode_descriptor(metric.base(), metric.short_help(), None, MetricType::Gauge)?;

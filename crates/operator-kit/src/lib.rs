@@ -1,0 +1,18 @@
+//! What any operator of ours needs around its work. It knows no kind of ours: names, metrics and what is ready are the program's.
+//!
+//! ```text
+//!   leader ──► Fence: every write passes it, or fails
+//!   logs, pulse (does the working thread run?)
+//!      │
+//!   endpoints ──► /healthz, /readyz on a thread of their own
+//!            └──► /metrics: who may ask, over TLS as the cluster demands it
+//!   clock: the only place that reads clocks
+//! ```
+
+pub mod clock;
+pub mod endpoints;
+pub mod leader;
+pub mod logs;
+mod pulse;
+
+pub use pulse::Pulse;
