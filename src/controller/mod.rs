@@ -41,9 +41,11 @@ use tokio_util::sync::CancellationToken;
 use crate::telemetry::{Metrics, Traces};
 use advisor_cluster::{Cluster, bounded};
 use advisor_core::api::{FIELD_MANAGER, VirtPlatformConfig};
+use advisor_core::plan::execution::SETTLING;
 use advisor_core::rollout::{MachineConfigPools, Rollouts};
 use advisor_engine::registry::{self, Profiles};
 use claims::Claims;
+use jiff::SignedDuration;
 use memory::Memory;
 use operator_kit::leader::Fence;
 use triggers::{Causes, Triggers};
@@ -77,6 +79,7 @@ struct Context {
     profiles: Profiles,
     version: &'static str,
     patience: Duration,
+    settling: SignedDuration,
     fence: Fence,
     metrics: Metrics,
     traces: Traces,
@@ -136,6 +139,8 @@ pub struct Settings {
     pub version: &'static str,
     /// How long a rollout may come no further before it is found out what holds it up.
     pub patience: Duration,
+    /// How long an owner is given to see a change before it is believed to be in effect.
+    pub settling: SignedDuration,
     /// Where it tells how its watches are.
     pub health: Health,
     /// Whether it leads. While it does not, it keeps its watches open, plans nothing and writes nothing.
@@ -154,6 +159,7 @@ impl Settings {
             profiles: registry::PROFILES,
             version,
             patience: Duration::from_secs(600),
+            settling: SETTLING,
             health: Health::default(),
             fence: Fence::open(),
             metrics: Metrics::default(),
@@ -166,7 +172,7 @@ impl Settings {
 ///
 /// A cluster that does not answer, or lacks the CRD, is waited for: it is said once for each change of the reason.
 pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
-    let Settings { profiles, version, patience, health, fence, metrics, traces } = settings;
+    let Settings { profiles, version, patience, settling, health, fence, metrics, traces } = settings;
     let client = metrics.count(fence.guard(bounded(client)));
     if stop.run_until_cancelled(start::wait_until_served(&client)).await.is_none() {
         return;
@@ -188,6 +194,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
         profiles,
         version,
         patience,
+        settling,
         fence,
         metrics,
         traces,

@@ -255,6 +255,7 @@ async fn look(
         version: ctx.version,
         declared_impact,
         machines_updated,
+        settling: ctx.settling,
         made_anew,
     };
 

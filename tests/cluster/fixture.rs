@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use advisor_core::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 use controlplane::{Lease, Mark, Request, install_crds, lease};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -121,6 +122,8 @@ pub struct Fixture {
     pub plane: Lease,
     /// As in [`Settings`].
     pub patience: Duration,
+    /// As in [`Settings`]: owners that are played answer at once, and most are not.
+    pub settling: SignedDuration,
     /// The profile that the test is about.
     pub profile: &'static str,
     /// Where the operator sends its traces.
@@ -168,6 +171,7 @@ impl Fixture {
             admin,
             plane,
             patience: Duration::from_secs(600),
+            settling: SignedDuration::from_secs(1),
             profile: setup.profile,
             began,
             traces: Traces::default(),
@@ -252,8 +256,8 @@ impl Fixture {
         let stop = CancellationToken::new();
         let settings = virt_advisor::controller::Settings::new(version);
         self.health = settings.health.clone();
-        let settings =
-            virt_advisor::controller::Settings { patience: self.patience, traces: self.traces.clone(), ..settings };
+        let (patience, settling, traces) = (self.patience, self.settling, self.traces.clone());
+        let settings = virt_advisor::controller::Settings { patience, settling, traces, ..settings };
         let task = tokio::spawn(virt_advisor::controller::run(client, settings, stop.clone()));
         self.operator = Some(Operator { stop, task });
     }

@@ -1,6 +1,7 @@
 //! HyperConverged with its operator and its conversion webhook, as hco-simulator plays them.
 
 use advisor_core::api::{Item, Phase, VirtPlatformConfigStatus};
+use advisor_core::plan::execution::SETTLING;
 use hco_simulator::{Simulator, Truth, Webhook};
 use serde_json::json;
 
@@ -39,6 +40,7 @@ async fn r17_a_conflict_through_another_version_is_listed_and_approved_at_once()
         assert!(tokio::time::Instant::now() < until, "HyperConverged can't be created");
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     }
+    fixture.settling = SETTLING;
     fixture.start_operator();
     fixture.wait_for(Phase::Ignored).await;
     let options = json!({"virtHigherDensity": {"enableSwap": false, "memoryToRequestRatio": 115}});

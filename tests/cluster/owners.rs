@@ -1,5 +1,6 @@
 //! What the owners of applied objects say of them, during an execution and afterwards.
 
+use advisor_core::plan::execution::SETTLING;
 use std::time::Duration;
 
 use advisor_core::api::{Phase, VirtPlatformConfigStatus};
@@ -34,6 +35,7 @@ fn trouble(status: &VirtPlatformConfigStatus) -> Option<(&str, &str)> {
 async fn r10_r11_r15_what_an_owner_says_is_followed_and_costs_nothing_while_it_is_the_same() {
     let mut fixture = Fixture::without_operator(Setup::default()).await;
     fixture.patience = Duration::from_millis(1500);
+    fixture.settling = SETTLING;
     fixture.start_operator();
     fixture.wait_for(Phase::Ignored).await;
     fixture.patch(json!({"action": "Apply", "options": {"loadAware": {"enablePSIMetrics": false}}})).await;
@@ -136,6 +138,7 @@ async fn the_descheduler_operator_is_waited_for_and_its_own_writes_are_no_drift(
     fixture.patience = Duration::from_millis(1500);
     let no_route = r#"unable to get openshift-monitoring/prometheus-k8s route: route.route.openshift.io "prometheus-k8s" not found"#;
     let operator = descheduler_simulator::Simulator::start(fixture.admin.clone(), Some(no_route));
+    fixture.settling = SETTLING;
     fixture.start_operator();
     fixture.wait_for(Phase::Ignored).await;
     fixture.patch(json!({"action": "DryRun", "options": {"loadAware": {"enablePSIMetrics": false}}})).await;
@@ -169,6 +172,7 @@ async fn a_node_health_check_without_its_template_is_told_to_be_inactive_until_i
     controlplane::install_crds(&fixture.admin, &kinds).await.unwrap();
     create_namespace(&fixture.admin, "openshift-workload-availability").await;
     let _operator = node_healthcheck_simulator::Simulator::start(fixture.admin.clone(), 30.0);
+    fixture.settling = SETTLING;
     fixture.start_operator();
     let features = json!({"features": {"nodeHealthCheck": "Enabled", "swap": "Disabled"}});
     fixture.configure_baseline(features).await;

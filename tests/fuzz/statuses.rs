@@ -221,6 +221,7 @@ fn a_status_follows_whatever_was_there_before_and_is_bounded() {
             version: "v1",
             declared_impact: Severity::Low,
             machines_updated: None,
+            settling: advisor_core::plan::execution::SETTLING,
             made_anew: false,
         };
         let decision = decide(&observed, now);
@@ -242,6 +243,7 @@ fn a_status_follows_whatever_was_there_before_and_is_bounded() {
             version: "v1",
             declared_impact: Severity::Low,
             machines_updated: None,
+            settling: advisor_core::plan::execution::SETTLING,
             made_anew: false,
         };
         let _ = (decide(&again, now), TargetRef::default());

@@ -98,7 +98,8 @@ impl Stage {
     }
 
     pub fn run(client: Client) -> Running {
-        Self::run_with(client, Settings::new(VERSION))
+        let settling = jiff::SignedDuration::from_secs(1);
+        Self::run_with(client, Settings { settling, ..Settings::new(VERSION) })
     }
 
     pub fn run_with(client: Client, settings: Settings) -> Running {

@@ -22,7 +22,7 @@ use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase, Poo
 const PASSING: Duration = Duration::from_secs(10);
 
 /// How long an owner that has seen a change may say that all is well before it knows.
-const SETTLING: SignedDuration = SignedDuration::from_secs(5);
+pub const SETTLING: SignedDuration = SignedDuration::from_secs(5);
 
 /// The first step of a plan that was just approved: the intent of its first wave.
 #[must_use]
@@ -63,7 +63,7 @@ pub(super) fn next(seen: &Observed<'_>, approval: &Approval, plan: &Plan, now: T
             unknown(seen, item, held_up.as_deref().unwrap_or_default(), now)
         }
         Some(fresh) => match stand(seen, item, is_written(item, fresh), &fresh.rollout, now) {
-            Standing::Completed(text) => settled(item, fresh, text, now),
+            Standing::Completed(text) => settled(seen.settling, item, fresh, text, now),
             other => other,
         },
         None => Standing::Unwritten,
@@ -143,12 +143,12 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
 
 /// An item that is in effect, if its owner has had the time to see the change: HyperConverged publishes that all is well first and the truth
 /// up to three seconds later (observed with kubevirt/hyperconverged-cluster-operator at 03da3cff7325).
-fn settled(item: &Item, fresh: &PlanItem, text: String, now: Timestamp) -> Standing {
+fn settled(settling: SignedDuration, item: &Item, fresh: &PlanItem, text: String, now: Timestamp) -> Standing {
     let may_speak = fresh.speaks || fresh.has_status;
     let written = item.wait_started_at.as_ref().filter(|_| may_speak && item.state == ItemState::InProgress);
     // A controller that was away sees the change long after it was written.
     let since = written.map(|written| fresh.in_effect_since.map_or(written.0, |since| since.max(written.0)));
-    match since.and_then(|since| since.checked_add(SETTLING).ok()).filter(|until| *until > now) {
+    match since.and_then(|since| since.checked_add(settling).ok()).filter(|until| *until > now) {
         Some(until) => Standing::Settling { text: "Written; its owner is given a moment to see it".to_owned(), until },
         None => Standing::Completed(text),
     }

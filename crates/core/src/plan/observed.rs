@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::Plan;
@@ -155,6 +155,8 @@ pub struct Observed<'a> {
     pub declared_impact: Severity,
     /// Machines that have all that the execution under way has written for them, as far as that is known.
     pub machines_updated: Option<u32>,
+    /// How long an owner is given to see a change, see [`super::execution::SETTLING`].
+    pub settling: SignedDuration,
     /// Whether a plan may have been on display under this name before this object was made.
     pub made_anew: bool,
 }

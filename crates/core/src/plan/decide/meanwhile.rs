@@ -190,6 +190,7 @@ fn history_and_messages_tell_what_was_done_and_what_is_said_now() {
         version: "v1",
         declared_impact: Severity::High,
         machines_updated: None,
+        settling: crate::plan::execution::SETTLING,
         made_anew: false,
     };
     let now = Timestamp::from_second(world.now).unwrap();

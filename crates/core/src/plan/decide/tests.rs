@@ -138,6 +138,7 @@ impl World {
             version: "v1",
             declared_impact: Severity::High,
             machines_updated: None,
+            settling: crate::plan::execution::SETTLING,
             made_anew: self.made_anew,
         };
         let decision = decide(&seen, at(self.now));

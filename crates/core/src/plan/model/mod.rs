@@ -126,6 +126,7 @@ impl Run {
             version: &version,
             declared_impact: Severity::Low,
             machines_updated: None,
+            settling: crate::plan::execution::SETTLING,
             made_anew: look.config.made_anew,
         };
         let now = second(look.world.clock);
