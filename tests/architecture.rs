@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use advisor_core::plan::size::STATUS_LIMIT;
+use advisor_core::plan::status::size::STATUS_LIMIT;
 use advisor_engine::registry::PROFILES;
 use object::limits;
 use serde_json::Value;
@@ -426,4 +426,43 @@ fn every_path_that_is_named_exists() {
     }
     assert!(missing.is_empty(), "{missing:#?}");
     assert!(named > 100, "{named} paths are named");
+}
+
+/// The rooms of a plan, lowest first: each imports only those before it.
+#[test]
+fn the_rooms_of_a_plan_are_a_stair() {
+    const STAIR: [&str; 11] = [
+        "wire",
+        "target",
+        "guard",
+        "overrides",
+        "items",
+        "hash",
+        "figures",
+        "decision",
+        "status",
+        "check_drafts",
+        "offline",
+    ];
+    let plan = root().join("crates/core/src/plan");
+    let step = |room: &str| STAIR.iter().position(|other| *other == room);
+    let mut steps = 0;
+    for path in sources("crates/core/src/plan").iter().filter(|path| !is_test(path)) {
+        let room = path.strip_prefix(&plan).unwrap().iter().next().unwrap().to_string_lossy().replace(".rs", "");
+        // The model check is a test, and so are the cases of decisions.
+        let Some(own) = step(&room).filter(|_| !path.starts_with(plan.join("decision/decide"))) else {
+            assert!(
+                ["mod", "model", "digest_vectors", "decision"].contains(&room.as_str()),
+                "{room} has no place on the stair"
+            );
+            continue;
+        };
+        for imported in code(path).split("crate::plan::").skip(1) {
+            let name = imported.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default();
+            let Some(of) = step(name) else { continue };
+            assert!(of <= own, "{} imports {name}, which is above it", path.display());
+            steps += 1;
+        }
+    }
+    assert!(steps > 40, "{steps} imports between rooms");
 }

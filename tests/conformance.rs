@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use advisor_core::plan::check;
+use advisor_core::plan::check_drafts;
 use advisor_engine::registry::PROFILES;
 use profile_sdk::{
     About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, LeftOut, OptionsError, Planner,
@@ -150,9 +150,9 @@ fn drafts_are_complete_and_the_same_each_time() {
             let made = drafts(*profile, options);
             assert!(!made.is_empty(), "{name} {options:?}: nothing is wanted");
             assert_eq!(made, drafts(*profile, options), "{name} {options:?}");
-            assert_eq!(check::all(&made, &[]), Ok(()), "{name} {options:?}");
+            assert_eq!(check_drafts::all(&made, &[]), Ok(()), "{name} {options:?}");
             for draft in &made {
-                assert_eq!(check::one(draft, &made), None, "{name} {options:?}: {}", draft.name);
+                assert_eq!(check_drafts::one(draft, &made), None, "{name} {options:?}: {}", draft.name);
                 assert!(!draft.reason.is_empty(), "{name}: {} has no reason", draft.name);
             }
         }

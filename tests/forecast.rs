@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use advisor_core::plan::item::Effect;
+use advisor_core::plan::items::Effect;
 use advisor_core::rollout::{MachineConfigPools, Outlook, Planned, Rollouts};
 use mco_simulator::api::{MachineConfig, MachineConfigSpec, MachineConfiguration};
 use mco_simulator::policy::{self, Disruption};

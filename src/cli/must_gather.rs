@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use super::VERSION;
 use advisor_cluster::{Cluster, ClusterError};
 use advisor_core::api::{FIELD_MANAGER, TargetRef, VirtPlatformConfig, VirtPlatformConfigStatus};
-use advisor_core::plan::document;
-use advisor_core::plan::redact::{self, Redactor};
+use advisor_core::plan::items::document;
+use advisor_core::plan::items::redact::{self, Redactor};
 use advisor_core::rollout;
 use advisor_engine::registry;
 

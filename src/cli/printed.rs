@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use profile_sdk::LeftOut;
 
 use advisor_core::api::Operation;
-use advisor_core::plan::item::PlanItem;
-use advisor_core::plan::{Plan, summary};
+use advisor_core::plan::Plan;
+use advisor_core::plan::figures;
+use advisor_core::plan::items::PlanItem;
 use object::limits::visible;
 
 /// As `kubectl diff`: no differences, some, and no answer.
@@ -16,13 +17,13 @@ pub(super) const FAILED: u8 = 2;
 
 /// The summary, and every item with its diff.
 pub(super) fn live(plan: &Plan) -> String {
-    items(plan, &summary::in_figures(plan), |item| format!("{:?}", item.severity))
+    items(plan, &figures::in_figures(plan), |item| format!("{:?}", item.severity))
 }
 
 /// The same of a plan that was made without a cluster: which machines reboot is not known, and so is the impact of
 /// items that are `followed` by machines.
 pub(super) fn approximate(plan: &Plan, followed: impl Fn(&PlanItem) -> bool) -> String {
-    let heading = format!("{}; which machines reboot can't be told from files.", summary::in_counts(plan));
+    let heading = format!("{}; which machines reboot can't be told from files.", figures::in_counts(plan));
     items(plan, &heading, |item| match !item.operation.leaves_alone() && followed(item) {
         true => "High if machines take it in".to_owned(),
         false => format!("{:?}", item.severity),

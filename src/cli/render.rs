@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use super::printed::{self, DIFFERENT, FAILED, SAME};
 use advisor_core::api::{self, TargetRef};
-use advisor_core::plan::item::Effect;
+use advisor_core::plan::items::Effect;
+use advisor_core::plan::offline;
 use advisor_core::plan::overrides::Choices;
-use advisor_core::plan::{Basis, Plan, offline};
+use advisor_core::plan::{Basis, Plan};
 use advisor_core::rollout::{MachineConfigPools, Outlook, Planned, Rollouts};
 use advisor_engine::engine::{answers, exclusions, undeclared};
 use advisor_engine::registry;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use advisor_core::api::VirtPlatformConfig;
-use advisor_core::plan::claim::Claim;
+use advisor_core::plan::items::claims::Claim;
 
 /// The claims of all configurations, by name.
 #[derive(Default)]

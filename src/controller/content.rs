@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use advisor_core::plan::health;
+use advisor_core::plan::items::health;
 
 /// A number that is the same as long as nothing changes of `object` but what its status says beside its health. `None` if that can't be
 /// told.

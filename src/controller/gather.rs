@@ -21,12 +21,18 @@ use super::triggers::Causes;
 use super::watches::NotListed;
 use advisor_cluster::{ClusterError, LookUpError, Served, Subject};
 use advisor_core::api::{Action, Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
-use advisor_core::plan::claim::Claim;
-use advisor_core::plan::health::Rollout;
-use advisor_core::plan::item::PlanItem;
-use advisor_core::plan::observed::{Wanted, World};
+use advisor_core::plan::check_drafts;
+use advisor_core::plan::decision::observed::{Wanted, World};
+use advisor_core::plan::items::PlanItem;
+use advisor_core::plan::items::claims::Claim;
+use advisor_core::plan::items::document;
+use advisor_core::plan::items::from_preview;
+use advisor_core::plan::items::health::Rollout;
+use advisor_core::plan::items::prune;
 use advisor_core::plan::overrides::Choices;
-use advisor_core::plan::{Basis, Plan, check, compose, document, overridden, prune};
+use advisor_core::plan::status::overridden;
+use advisor_core::plan::target;
+use advisor_core::plan::{Basis, Plan};
 use advisor_core::rollout::Change;
 use advisor_engine::engine::{self, CONCURRENCY, Drafting, Engine, EngineError, Task, version};
 use advisor_engine::registry::{self, Profiles};
@@ -152,7 +158,7 @@ pub(super) async fn world(
             }
         },
     };
-    if let Err(problem) = check::all(&drafted.drafts, &drafted.inputs) {
+    if let Err(problem) = check_drafts::all(&drafted.drafts, &drafted.inputs) {
         memory.forget_plan();
         return Ok(World::Invalid(problem));
     }
@@ -235,7 +241,7 @@ impl Look<'_> {
         reads: impl Iterator<Item = TargetRef>,
         drafts: &[Draft],
     ) -> Result<BTreeMap<String, String>, GatherError> {
-        let targets: Vec<_> = drafts.iter().map(|draft| (&draft.name, compose::target(draft))).collect();
+        let targets: Vec<_> = drafts.iter().map(|draft| (&draft.name, target::target(draft))).collect();
         let all = scopes(self.ctx, self.profile, served, reads.chain(targets.iter().map(|(_, target)| target.clone())));
         let forbidden = self.ctx.watches.follow(self.config, &all).await?;
         self.ctx.watches.keep_only(self.config, &all);
@@ -394,13 +400,13 @@ impl Look<'_> {
         // Somebody has edited what is none of our business: nothing to ask the server for. Not where it decides what sets machines in motion.
         let plain = !self.all && draft.unwanted.is_empty() && !self.ctx.rollouts.foresee(target);
         let document = document::of(self.profile.kinds(), target);
-        Ok(live.filter(|_| plain).and_then(|live| compose::unmoved(draft, document, &known.item, &live)))
+        Ok(live.filter(|_| plain).and_then(|live| from_preview::unmoved(draft, document, &known.item, &live)))
     }
 
     /// What the plan of `draft` depends on beside its object, as it is now.
     fn circumstances(&self, draft: &Draft, choices: &Choices, drafted: &Drafted) -> Circumstances {
         let desired = desired(draft);
-        let target = compose::target(draft);
+        let target = target::target(draft);
         Circumstances {
             unwatched: drafted.unwatched.contains_key(&draft.name),
             definition: desired.and_then(|desired| self.definition(desired)),

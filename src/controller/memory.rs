@@ -14,9 +14,9 @@ use super::pacing::Pacing;
 use super::triggers::News;
 use advisor_core::api::{Input, Item, Operation, Override, Phase, VirtPlatformConfigStatus};
 use advisor_core::plan::Plan;
-use advisor_core::plan::claim::Claim;
-use advisor_core::plan::item::PlanItem;
-use advisor_core::plan::moved::{self, Glimpse};
+use advisor_core::plan::items::PlanItem;
+use advisor_core::plan::items::claims::Claim;
+use advisor_core::plan::items::drift::{self, Glimpse};
 use advisor_core::plan::overrides::Exclusions;
 
 /// First and longest pause after an error; it doubles in between.
@@ -231,7 +231,7 @@ impl Memory {
                 Vec::new()
             }
             Some((hash, before)) if *hash == item.item_hash && *hash != fresh.hash => {
-                moved::between(before, &fresh.glimpses)
+                drift::between(before, &fresh.glimpses)
             }
             Some(_) | None => Vec::new(),
         }

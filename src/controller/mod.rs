@@ -41,7 +41,7 @@ use tokio_util::sync::CancellationToken;
 use crate::telemetry::{Metrics, Traces};
 use advisor_cluster::{Cluster, bounded};
 use advisor_core::api::{FIELD_MANAGER, VirtPlatformConfig};
-use advisor_core::plan::execution::SETTLING;
+use advisor_core::plan::decision::execution::SETTLING;
 use advisor_core::rollout::{MachineConfigPools, Rollouts};
 use advisor_engine::registry::{self, Profiles};
 use claims::Claims;

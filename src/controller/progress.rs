@@ -9,7 +9,7 @@ use super::Context;
 use super::gather::{GatherError, resolve};
 use super::memory::{Memory, Previewed, Slow};
 use advisor_core::api::{Item, ItemState, Operation, Phase, VirtPlatformConfigStatus};
-use advisor_core::plan::health::Rollout;
+use advisor_core::plan::items::health::Rollout;
 use advisor_core::rollout::{Change, Standing};
 
 /// How far written items are, if that is all there is to know: something is under way, and nothing can be written.

@@ -24,11 +24,14 @@ use advisor_cluster::{ClusterError, Note};
 use advisor_core::api::{
     self, Action, Operation, Phase, Severity, Summary, VirtPlatformConfig, VirtPlatformConfigStatus as Status,
 };
-use advisor_core::plan::conditions::Verdict;
-use advisor_core::plan::decide::decide;
+use advisor_core::plan::decision::decide::decide;
+use advisor_core::plan::decision::observed::{Observed, Wanted, World};
+use advisor_core::plan::decision::reason;
 use advisor_core::plan::decision::{Decision, LookAgain};
-use advisor_core::plan::observed::{Observed, Wanted, World};
-use advisor_core::plan::{conditions, reason, status, wire};
+use advisor_core::plan::status;
+use advisor_core::plan::status::conditions;
+use advisor_core::plan::status::conditions::Verdict;
+use advisor_core::plan::wire;
 use advisor_engine::registry;
 use object::limits;
 use operator_kit::clock::now;

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use advisor_cluster::Note;
 use advisor_core::api::{Approval, Item, ItemState, Operation, Phase, VirtPlatformConfigStatus as Status};
-use advisor_core::plan::reason::condition;
+use advisor_core::plan::decision::reason::condition;
 
 /// Progress is written at most this often: a rollout of hundreds of machines reports every second.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
@@ -185,7 +185,7 @@ fn approved(status: &Status, approval: &Approval) -> String {
 mod tests {
     use super::*;
     use advisor_core::api::Summary;
-    use advisor_core::plan::conditions::{self, Verdict};
+    use advisor_core::plan::status::conditions::{self, Verdict};
 
     fn status(phase: Phase, text: &str) -> Status {
         let summary = Summary { text: text.to_owned(), ..Summary::default() };

@@ -16,7 +16,7 @@ use prometheus_client::registry::Registry;
 use crate::telemetry::definitions::{self as define, Definition};
 use crate::telemetry::{Label, Metrics};
 use advisor_core::api::{ItemState, Operation, Phase, VirtPlatformConfig};
-use advisor_core::plan::conditions;
+use advisor_core::plan::status::conditions;
 
 use super::{Health, WatchState};
 

@@ -1,7 +1,7 @@
 //! HyperConverged with its operator and its conversion webhook, as hco-simulator plays them.
 
 use advisor_core::api::{Item, Phase, VirtPlatformConfigStatus};
-use advisor_core::plan::execution::SETTLING;
+use advisor_core::plan::decision::execution::SETTLING;
 use hco_simulator::{Simulator, Truth, Webhook};
 use serde_json::json;
 

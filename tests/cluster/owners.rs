@@ -1,6 +1,6 @@
 //! What the owners of applied objects say of them, during an execution and afterwards.
 
-use advisor_core::plan::execution::SETTLING;
+use advisor_core::plan::decision::execution::SETTLING;
 use std::time::Duration;
 
 use advisor_core::api::{Phase, VirtPlatformConfigStatus};

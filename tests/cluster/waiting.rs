@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use advisor_core::api::Phase;
-use advisor_core::plan::conditions::{Verdict, derive};
+use advisor_core::plan::status::conditions::{Verdict, derive};
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, PROFILE, Setup, descheduler, root};

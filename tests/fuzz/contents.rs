@@ -6,8 +6,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use advisor_core::api::Operation;
-use advisor_core::plan::compose::{compose, unmoved};
-use advisor_core::plan::item::{Effect, Preview};
+use advisor_core::plan::items::from_preview::{compose, unmoved};
+use advisor_core::plan::items::{Effect, Preview};
 use advisor_core::plan::overrides::Adjusted;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,7 +1,7 @@
 //! Documents that administrators keep: whatever they look like, other lines stay as they are.
 
 use advisor_core::api::TargetRef;
-use advisor_core::plan::document::{into_document, remains};
+use advisor_core::plan::items::document::{into_document, remains};
 use object::limits::{depth, size};
 use profile_sdk::Document;
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use advisor_core::api::spec_problem;
 use advisor_core::api::{VirtPlatformConfig, VirtPlatformConfigSpec};
-use advisor_core::plan::observed::Wanted;
+use advisor_core::plan::decision::observed::Wanted;
 use object::limits::{OBJECT_DEPTH, SPEC_SIZE, depth, size};
 use proptest::prelude::*;
 use serde_json::{Value, json};

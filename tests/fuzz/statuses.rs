@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use advisor_core::api::{Severity, TargetRef, VirtPlatformConfig, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
-use advisor_core::plan::compose::compose as item;
-use advisor_core::plan::decide::decide;
-use advisor_core::plan::health::Rollout;
-use advisor_core::plan::item::{Effect, PlanItem, PoolEffect, Preview};
-use advisor_core::plan::observed::{Observed, Wanted, World};
+use advisor_core::plan::decision::decide::decide;
+use advisor_core::plan::decision::observed::{Observed, Wanted, World};
+use advisor_core::plan::items::claims::Claim;
+use advisor_core::plan::items::from_preview::compose as item;
+use advisor_core::plan::items::health::Rollout;
+use advisor_core::plan::items::prune::departed;
+use advisor_core::plan::items::{Effect, PlanItem, PoolEffect, Preview};
 use advisor_core::plan::overrides::Adjusted;
-use advisor_core::plan::size::STATUS_LIMIT;
+use advisor_core::plan::status::size::STATUS_LIMIT;
 use advisor_core::plan::status::{Written, compose};
-use advisor_core::plan::{Basis, Plan, claim::Claim, prune::departed};
+use advisor_core::plan::{Basis, Plan};
 use jiff::Timestamp;
 use object::limits::size;
 use profile_sdk::{Body, Draft, ObjectRef};
@@ -221,7 +223,7 @@ fn a_status_follows_whatever_was_there_before_and_is_bounded() {
             version: "v1",
             declared_impact: Severity::Low,
             machines_updated: None,
-            settling: advisor_core::plan::execution::SETTLING,
+            settling: advisor_core::plan::decision::execution::SETTLING,
             made_anew: false,
         };
         let decision = decide(&observed, now);
@@ -243,7 +245,7 @@ fn a_status_follows_whatever_was_there_before_and_is_bounded() {
             version: "v1",
             declared_impact: Severity::Low,
             machines_updated: None,
-            settling: advisor_core::plan::execution::SETTLING,
+            settling: advisor_core::plan::decision::execution::SETTLING,
             made_anew: false,
         };
         let _ = (decide(&again, now), TargetRef::default());

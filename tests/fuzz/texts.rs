@@ -1,6 +1,6 @@
 //! What is shown on terminals: nothing is hidden, and two things that differ look different.
 
-use advisor_core::plan::cut;
+use advisor_core::plan::status::cut_diffs;
 use object::diff;
 use object::limits::{cut_text, is_plain, unambiguous, visible, within_line};
 use proptest::prelude::*;
@@ -46,11 +46,11 @@ fn a_diff_is_empty_where_nothing_changes_and_only_there() {
         prop_assert!(is_plain(&text.replace('\r', "")), "{text:?}");
         let changes = diff::changes(&one, &other);
         prop_assert_eq!(changes.is_empty(), one == other);
-        let (part, truncated) = cut::one(&text, budget);
-        prop_assert!(cut::cost(&part) <= budget);
+        let (part, truncated) = cut_diffs::one(&text, budget);
+        prop_assert!(cut_diffs::cost(&part) <= budget);
         prop_assert_eq!(truncated.is_none(), part == text);
-        let parts = cut::to_budget(&[&text, &text, "x\n"], budget);
-        prop_assert!(parts.iter().map(|(part, _)| cut::cost(part)).sum::<usize>() <= budget);
+        let parts = cut_diffs::to_budget(&[&text, &text, "x\n"], budget);
+        prop_assert!(parts.iter().map(|(part, _)| cut_diffs::cost(part)).sum::<usize>() <= budget);
         Ok(())
     });
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use advisor_core::api::TargetRef;
-use advisor_core::plan::item::PlanItem;
+use advisor_core::plan::items::PlanItem;
 use advisor_core::rollout::Rollouts;
 use advisor_engine::engine::manager;
 use profile_sdk::{Body, Draft, ObjectRef};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use advisor_core::plan::health::Rollout;
+use advisor_core::plan::items::health::Rollout;
 use advisor_core::rollout::{Change, Rollouts, Standing};
 use mco_simulator::{Settings, Simulator};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! MachineConfigs and KubeletConfigs: what the machines will do, from the pools as they are.
 
 use advisor_core::api::{Operation, Severity};
-use advisor_core::plan::item::PoolEffect;
+use advisor_core::plan::items::PoolEffect;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ async fn m8_the_pools_that_render_it_and_their_machines_are_in_the_item_and_the_
     assert_eq!(item.effect.pools.keys().collect::<Vec<_>>(), ["worker"], "a pool without machines reboots none");
     assert!(item.message.contains("Pool infra has no machines now"), "{}", item.message);
     assert!(item.message.contains("MachineConfigPool infra is paused"), "{}", item.message);
-    assert!(advisor_core::plan::summary::in_figures(&plan).contains("3 machines reboot (pool worker)"));
+    assert!(advisor_core::plan::figures::in_figures(&plan).contains("3 machines reboot (pool worker)"));
 
     let astray = world.item(&machine_config("99-gpu", "gpu", json!({"kernelArguments": ["psi=1"]}))).await;
     assert_eq!(astray.operation, Operation::Blocked);

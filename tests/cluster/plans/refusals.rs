@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use advisor_cluster::Cluster;
 use advisor_core::api::{FIELD_MANAGER, Operation};
-use advisor_core::plan::item::PlanItem;
+use advisor_core::plan::items::PlanItem;
 use controlplane::install_crds;
 use profile_sdk::{Body, Draft};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Plans of many items and of large ones.
 
 use advisor_core::api::Operation;
-use advisor_core::plan::cut;
+use advisor_core::plan::status::cut_diffs;
 use serde_json::json;
 
 use super::world::{World, config_map, draft, widget};
@@ -15,9 +15,9 @@ async fn z2_the_digest_covers_what_the_cut_hides() {
     let item = world.item(&widget(json!({"text": text("a new line of the object", "end")}))).await;
     assert_eq!(item.operation, Operation::Update);
     assert!(item.diff.len() > 1_000_000, "{}", item.diff.len());
-    let (shown, truncated) = cut::one(&item.diff, 64 * 1024);
+    let (shown, truncated) = cut_diffs::one(&item.diff, 64 * 1024);
     let truncated = truncated.unwrap();
-    assert!(cut::cost(&shown) <= 64 * 1024);
+    assert!(cut_diffs::cost(&shown) <= 64 * 1024);
     assert_eq!((truncated.added, truncated.removed), (20_000, 20_000));
     let other = world.item(&widget(json!({"text": text("a new line of the object", "END")}))).await;
     assert_ne!(other.hash, item.hash, "the last line counts, cut or not");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use advisor_cluster::{ApplyMode, Cluster, ClusterError, Precondition};
 use advisor_core::api::{FIELD_MANAGER, Item};
-use advisor_core::plan::item::PlanItem;
+use advisor_core::plan::items::PlanItem;
 use advisor_core::plan::overrides::Choices;
 use advisor_core::plan::status::Written;
 use advisor_core::plan::{Basis, Plan};

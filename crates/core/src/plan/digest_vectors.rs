@@ -6,10 +6,10 @@ use profile_sdk::{Body, Draft};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::compose::compose;
-use super::item::{Effect, PlanItem, PoolEffect, Preview};
-use super::{Basis, Plan};
 use crate::api::{Input, TargetRef};
+use crate::plan::items::from_preview::compose;
+use crate::plan::items::{Effect, PlanItem, PoolEffect, Preview};
+use crate::plan::{Basis, Plan};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]

@@ -85,7 +85,7 @@ pub enum Guard {
 #[cfg(test)]
 impl Guard {
     /// All of them.
-    pub(super) const ALL: [Self; 37] = [
+    pub(in crate::plan) const ALL: [Self; 37] = [
         Self::BeingDeleted,
         Self::Ignored,
         Self::NotApply,
@@ -129,12 +129,12 @@ impl Guard {
 /// Whether `guard` stops what is about to happen.
 #[cfg(not(test))]
 #[inline]
-pub(super) const fn stops(_guard: Guard, condition: bool) -> bool {
+pub(in crate::plan) const fn stops(_guard: Guard, condition: bool) -> bool {
     condition
 }
 
 #[cfg(test)]
-pub(super) use disabling::{disable, stops};
+pub(in crate::plan) use disabling::{disable, stops};
 
 #[cfg(test)]
 mod disabling {

@@ -1,41 +1,34 @@
 //! Plans: what a person reads and approves, and what is decided from it.
 //!
+//! The rooms are a stair: each imports only those below it (`tests/architecture.rs`).
+//!
+//! ```text
+//!   offline, check_drafts    plans of recorded objects; drafts that can't be planned
+//!   status                   what is shown: the next status, its conditions and sentences
+//!   decision                 what happens next: approval, execution, what is stale
+//!   figures, hash            a plan in numbers, and the hash by which it is approved
+//!   (Plan, Basis)            what is reviewed, here
+//!   items                    what one object becomes, and what that means
+//!   overrides                what administrators want otherwise
+//!   target, wire, guard      the object, its form in the API, conditions by name
+//! ```
+//!
 //! **Invariant:** pure. No IO, no clock, no client; no profile and no third-party kind is named here.
 
-pub mod approval;
-pub mod beside;
-pub mod changes;
-pub mod check;
-pub mod claim;
-pub mod compose;
-pub mod conditions;
-pub mod cut;
-pub mod decide;
+pub mod check_drafts;
 pub mod decision;
 #[cfg(test)]
 mod digest_vectors;
-pub mod document;
-pub mod execution;
+pub mod figures;
 mod guard;
 pub mod hash;
-pub mod health;
-mod ignition;
-pub mod item;
-pub mod message;
+pub mod items;
 #[cfg(test)]
 mod model;
-pub mod moved;
-pub mod observed;
 pub mod offline;
-pub mod overridden;
 pub mod overrides;
-mod ownership;
-pub mod prune;
-pub mod reason;
-pub mod redact;
-pub mod size;
 pub mod status;
-pub mod summary;
+pub mod target;
 pub mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,15 +37,9 @@ use serde_json::{Value, json};
 
 use profile_sdk::LeftOut;
 
-use crate::api::{Input, Operation, PoolTerms, Severity, TargetRef, Terms};
+use crate::api::{Input, Operation, PoolTerms, Severity, Terms};
 use guard::{Guard, stops};
-use item::PlanItem;
-
-impl From<profile_sdk::ObjectRef> for TargetRef {
-    fn from(object: profile_sdk::ObjectRef) -> Self {
-        Self { api_version: object.api_version, kind: object.kind, name: object.name, namespace: object.namespace }
-    }
-}
+use items::PlanItem;
 
 /// What is reviewed of a plan beside its items.
 #[derive(Debug, Clone, Default, PartialEq)]

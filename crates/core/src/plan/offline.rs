@@ -9,11 +9,14 @@ use std::sync::Arc;
 use profile_sdk::{Body, Declared, Document, Draft, is_powerful};
 use serde_json::Value;
 
-use super::compose::{compose, target};
-use super::item::{Effect, Preview};
-use super::overrides::{Choices, Overrides, dependants};
-use super::{Basis, Plan, check, document};
 use crate::api::TargetRef;
+use crate::plan::check_drafts;
+use crate::plan::items::document;
+use crate::plan::items::from_preview::compose;
+use crate::plan::items::{Effect, Preview};
+use crate::plan::overrides::{Choices, Overrides, dependants};
+use crate::plan::target::target;
+use crate::plan::{Basis, Plan};
 use object::diff;
 
 /// What an applied object sets in motion elsewhere, from the object as it is and as it would be; or why it must not be applied.
@@ -32,7 +35,7 @@ pub fn plan(
     recorded: &[Value],
     foresight: Foresight<'_>,
 ) -> Result<Plan, String> {
-    check::all(drafts, &basis.inputs)?;
+    check_drafts::all(drafts, &basis.inputs)?;
     let items = drafts.iter().map(|draft| {
         let set_aside = |why: String, live: Option<&Value>| {
             let needed_by = dependants(draft, drafts).into_iter().map(str::to_owned).collect();
@@ -41,7 +44,7 @@ pub fn plan(
         let shared = document::of(kinds, &target(draft));
         let aside = choices.set_aside(draft).transpose();
         let aside = aside.map(|aside| aside.map_or_else(Preview::refused, |why| set_aside(why, None)));
-        let judged = || match (check::one(draft, drafts), &draft.body) {
+        let judged = || match (check_drafts::one(draft, drafts), &draft.body) {
             (Some(problem), _) => Preview::refused(problem),
             (None, Body::Blocked { remedy, .. }) => Preview::refused(remedy.clone()),
             (None, Body::Remove(_)) => {

@@ -9,6 +9,14 @@ use object::digest;
 use object::limits;
 pub use object::limits::cut_text;
 
+/// The longest name of a namespace.
+pub(in crate::plan) const LABEL_LIMIT: usize = 63;
+
+/// The most inputs of a plan, as in the CRD.
+pub(in crate::plan) const INPUT_LIMIT: usize = 1000;
+
+pub(in crate::plan) const REPLACED_LIMIT: usize = 20;
+
 /// The longest text of a summary, as in the CRD.
 pub const SUMMARY_LIMIT: usize = 1024;
 

@@ -13,8 +13,8 @@ use super::contents::{self, Differences, Members, Parts};
 use super::disruption::{Disruption, Policies};
 use super::pool::{Pool, labels};
 use super::{MACHINE_CONFIGURATION, Outlook, Planned};
-use crate::plan::item::{Effect, part};
-use crate::plan::message::listed;
+use crate::plan::items::message::listed;
+use crate::plan::items::{Effect, part};
 use object::digest;
 
 /// The label that says for which machines a MachineConfig is.

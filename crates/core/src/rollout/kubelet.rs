@@ -11,7 +11,7 @@ use super::foresight::{ROLE, reaches_no_machine};
 use super::pool::Pool;
 use super::{KUBELET_CONFIG, MACHINE_CONFIGURATION, Outlook, Planned};
 use crate::api::TargetRef;
-use crate::plan::item::{Effect, part};
+use crate::plan::items::{Effect, part};
 
 /// The annotation with the number of a KubeletConfig among those of its pools.
 const SUFFIX: &str = "machineconfiguration.openshift.io/mc-name-suffix";

@@ -18,8 +18,8 @@ use profile_sdk::{Access, Declared, Kind};
 use serde_json::Value;
 
 use crate::api::TargetRef;
-use crate::plan::health::Rollout;
-use crate::plan::item::{Effect, Overridden};
+use crate::plan::items::health::Rollout;
+use crate::plan::items::{Effect, Overridden};
 
 /// What tells how far rollouts are.
 pub const POOL: Kind = Kind {

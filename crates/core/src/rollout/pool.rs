@@ -7,8 +7,8 @@ use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
 use super::disruption::Disruption;
-use crate::plan::item::{Effect, PoolEffect};
-use crate::plan::message;
+use crate::plan::items::message;
+use crate::plan::items::{Effect, PoolEffect};
 use object::limits::{self, cut_text};
 
 /// The longest maxUnavailable that a plan remembers, as in the CRD.

@@ -20,8 +20,8 @@ use super::{
     Standing,
 };
 use crate::api::TargetRef;
-use crate::plan::health::Rollout;
-use crate::plan::item::{Overridden, part};
+use crate::plan::items::health::Rollout;
+use crate::plan::items::{Overridden, part};
 use object::digest;
 
 /// The pools of the cluster, and what was learned of their rendered configurations.

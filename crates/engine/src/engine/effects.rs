@@ -8,8 +8,8 @@ use profile_sdk::{Body, Draft, Kind};
 
 use super::{Engine, EngineError};
 use advisor_cluster::ClusterError;
-use advisor_core::plan::compose::target;
-use advisor_core::plan::item::{Effect, Preview};
+use advisor_core::plan::items::{Effect, Preview};
+use advisor_core::plan::target::target;
 use advisor_core::rollout::{Outlook, Planned};
 use object::diff;
 

@@ -10,13 +10,17 @@ use super::remedy::{self, About};
 use super::{Engine, EngineError, Task, manager, order};
 use advisor_cluster::{ApplyMode, ClusterError, LookUpError, Precondition, Previewed, Served, SilentGroup};
 use advisor_core::api::{FIELD_MANAGER, Item, ItemState, Operation, TargetRef};
-use advisor_core::plan::claim::Claim;
-use advisor_core::plan::compose::{compose, target};
-use advisor_core::plan::document::{self, into_document, remains};
-use advisor_core::plan::item::{Effect, PlanItem, Preview};
-use advisor_core::plan::message::capitalised;
+use advisor_core::plan::check_drafts;
+use advisor_core::plan::items::claims::Claim;
+use advisor_core::plan::items::document::{self, into_document, remains};
+use advisor_core::plan::items::from_preview::compose;
+use advisor_core::plan::items::health;
+use advisor_core::plan::items::message::capitalised;
+use advisor_core::plan::items::redact;
+use advisor_core::plan::items::{Effect, PlanItem, Preview};
 use advisor_core::plan::overrides::{Adjusted, Overrides, dependants};
-use advisor_core::plan::{check, health, redact};
+use advisor_core::plan::target;
+use advisor_core::plan::target::target;
 use object::fields::{FieldPath, Paths};
 use object::quantity::keep_spelling;
 use object::{diff, fields};
@@ -126,7 +130,7 @@ impl Engine<'_> {
         if let Body::Blocked { remedy, .. } = &draft.body {
             return blocked(remedy.clone());
         }
-        if let Some(problem) = check::one(draft, task.drafts) {
+        if let Some(problem) = check_drafts::one(draft, task.drafts) {
             return blocked(problem);
         }
         let target = target(draft);
@@ -150,7 +154,7 @@ impl Engine<'_> {
             Ok((Some(kind), target)) => (kind, target),
             // Its objects went with the kind.
             Ok((None, target))
-                if matches!(draft.body, Body::Remove(_)) && check::declared(task.kinds, &target).is_some() =>
+                if matches!(draft.body, Body::Remove(_)) && target::declared(task.kinds, &target).is_some() =>
             {
                 return Ok(Preview::gone(None));
             }
@@ -183,7 +187,7 @@ impl Engine<'_> {
         draft: &Draft,
         mut target: TargetRef,
     ) -> Result<(Option<Served>, TargetRef), LookUpError> {
-        let found = match (&draft.body, check::declared(task.kinds, &target)) {
+        let found = match (&draft.body, target::declared(task.kinds, &target)) {
             (Body::Remove(_), Some(declared)) => {
                 let (_, version) = target.api_version.rsplit_once('/').unwrap_or(("", &target.api_version));
                 match self.cluster.look_up_in(&declared.kind, version).await? {
@@ -247,7 +251,7 @@ impl Engine<'_> {
                 Ok(adjusted) => adjusted,
                 Err(problem) => return blocked(format!("{target}: {problem}.")),
             };
-            if let Some(problem) = check::overridden(&adjusted.desired) {
+            if let Some(problem) = check_drafts::overridden(&adjusted.desired) {
                 return blocked(format!("{target}: with its overrides {problem}."));
             }
             let nothing = Value::Null;
@@ -275,8 +279,8 @@ impl Engine<'_> {
                 }
             };
             let size = result.to_string().len();
-            if size > check::OBJECT_LIMIT {
-                return blocked(check::too_large(size));
+            if size > check_drafts::OBJECT_LIMIT {
+                return blocked(check_drafts::too_large(size));
             }
             if let Some(remedy) = remedy::other_configuration(&conflicts, &subject.manager, &result) {
                 return blocked(remedy);
@@ -514,12 +518,12 @@ fn contested(
 /// Whether the profile creates objects of this kind, and does not only change those that are there.
 fn may_create(task: Task<'_>, target: &TargetRef) -> bool {
     let creates = |declared: &Declared| !matches!(declared.access, Access::Ask | Access::Read | Access::Update);
-    check::declared(task.kinds, target).is_none_or(creates)
+    target::declared(task.kinds, target).is_none_or(creates)
 }
 
 /// Whether the profile deletes objects of this kind that it created.
 fn may_delete(task: Task<'_>, target: &TargetRef) -> bool {
-    check::declared(task.kinds, target).is_none_or(|declared| declared.access == Access::Write)
+    target::declared(task.kinds, target).is_none_or(|declared| declared.access == Access::Write)
 }
 
 /// What the plan before said of the draft's object. One that is taken back had another name there if its item has another object now.

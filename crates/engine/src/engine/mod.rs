@@ -2,7 +2,7 @@
 //! there is [`advisor_core::plan::offline`].
 //!
 //! Planning is reads and dry runs only: nothing of it is stored on any server. What the server answers is put together by
-//! [`advisor_core::plan::compose`], which is pure. [`write()`] carries out one item; whether it may be is not decided here.
+//! [`advisor_core::plan::items::from_preview`], which is pure. [`write()`] carries out one item; whether it may be is not decided here.
 
 mod draft;
 mod effects;
@@ -21,10 +21,11 @@ use serde_json::Value;
 
 use advisor_cluster::{Cluster, ClusterError, Served, SilentGroup, Subject};
 use advisor_core::api::{FIELD_MANAGER, Item};
-use advisor_core::plan::claim::Claim;
-use advisor_core::plan::item::PlanItem;
+use advisor_core::plan::check_drafts;
+use advisor_core::plan::items::PlanItem;
+use advisor_core::plan::items::claims::Claim;
 use advisor_core::plan::overrides::Choices;
-use advisor_core::plan::{Basis, Plan, check};
+use advisor_core::plan::{Basis, Plan};
 use advisor_core::rollout::Rollouts;
 
 pub use draft::{Drafting, Kinds, Wanted, exclusions, undeclared};
@@ -176,7 +177,7 @@ impl<'a> Engine<'a> {
     ///
     /// If no plan can be made of the drafts, or the server does not answer.
     pub async fn plan(&self, basis: Basis, task: Task<'_>) -> Result<Plan, EngineError> {
-        check::all(task.drafts, &basis.inputs).map_err(EngineError::Drafts)?;
+        check_drafts::all(task.drafts, &basis.inputs).map_err(EngineError::Drafts)?;
         Ok(Plan::new(basis, self.items(task, BTreeMap::new()).await?))
     }
 

@@ -6,7 +6,7 @@ use profile_sdk::{Body, Draft};
 use serde_json::Value;
 
 use advisor_core::api::TargetRef;
-use advisor_core::plan::compose::target;
+use advisor_core::plan::target::target;
 
 /// The draft that brings the namespace or the kind of another, and whether it comes before it.
 pub(super) struct Needed<'a> {

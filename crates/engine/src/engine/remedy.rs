@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use advisor_cluster::{Refusal, Served};
 use advisor_core::api::{FIELD_MANAGER, TargetRef};
-use advisor_core::plan::{message, wire};
+use advisor_core::plan::items::message;
+use advisor_core::plan::wire;
 use object::fields;
 
 /// As much of the server's words as is told.

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use super::manager;
 use advisor_cluster::{ApplyMode, Cluster, ClusterError, Precondition, Subject};
 use advisor_core::api::Operation;
-use advisor_core::plan::item::PlanItem;
-use advisor_core::plan::moved::{Lens, applied_view};
+use advisor_core::plan::items::PlanItem;
+use advisor_core::plan::items::beside;
+use advisor_core::plan::items::drift::{Lens, applied_view};
 use advisor_core::plan::status::Written;
-use advisor_core::plan::{beside, wire};
+use advisor_core::plan::wire;
 use object::fields;
 
 /// As many fields as a sentence names.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use advisor_cluster::{Cluster, client};
 use advisor_core::plan::Basis;
-use advisor_core::plan::compose::compose;
-use advisor_core::plan::item::{Effect, Preview};
+use advisor_core::plan::items::from_preview::compose;
+use advisor_core::plan::items::{Effect, Preview};
 use advisor_core::plan::overrides::Choices;
 use advisor_core::rollout::MachineConfigPools;
 use advisor_engine::engine::{CONCURRENCY, Engine, Task};

@@ -2,7 +2,7 @@
 //!
 //! Users edit, targets move, inputs change, machines stall, processes die between any two steps. [`world`] is what they
 //! happen to, [`ghost`] knows what was approved, [`calm`] what must become of every moment when nothing more happens.
-//! Every guard of [`super::guard`] is taken out in turn, and each time something forbidden must be found.
+//! Every guard of [`crate::plan::guard`] is taken out in turn, and each time something forbidden must be found.
 
 mod calm;
 mod ghost;
@@ -14,17 +14,17 @@ use std::sync::{Arc, Mutex};
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
-use super::approval::Mandate;
-use super::changes::is_trace;
-use super::decide::decide;
-use super::decision::Decision;
-use super::guard::{Guard, disable};
-use super::observed::{Observed, World as Observation};
-use super::status::{Written, compose};
 use crate::api::{
     ApprovalPolicy, FailurePolicy, Item, ItemState, Phase, Severity, VirtPlatformConfig, VirtPlatformConfigSpec,
     VirtPlatformConfigStatus as Status,
 };
+use crate::plan::decision::Decision;
+use crate::plan::decision::approval::Mandate;
+use crate::plan::decision::changes::is_trace;
+use crate::plan::decision::decide::decide;
+use crate::plan::decision::observed::{Observed, World as Observation};
+use crate::plan::guard::{Guard, disable};
+use crate::plan::status::{Written, compose};
 use ghost::Ghost;
 use world::{
     Config, Does, FOREIGN, GONE, Look, Machines, NAMES, Rules, State, Stored, applied, observe, second, wants,
@@ -126,7 +126,7 @@ impl Run {
             version: &version,
             declared_impact: Severity::Low,
             machines_updated: None,
-            settling: crate::plan::execution::SETTLING,
+            settling: crate::plan::decision::execution::SETTLING,
             made_anew: look.config.made_anew,
         };
         let now = second(look.world.clock);
@@ -389,7 +389,7 @@ fn object(config: &Config) -> VirtPlatformConfig {
     let mut object = VirtPlatformConfig::new("p", spec);
     object.metadata.resource_version =
         Some(format!("{} {} {:?}", config.generation, config.replan, config.status.key()));
-    object.metadata.deletion_timestamp = config.deleting.then(|| super::wire::time(second(0)));
+    object.metadata.deletion_timestamp = config.deleting.then(|| crate::plan::wire::time(second(0)));
     let stored = &config.status.status;
     object.status = Some(Status { phase: stored.phase, approval: stored.approval.clone(), ..Status::default() });
     object

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use stateright::Checker;
 
-use super::super::decide::tests::{basis, item, writes_of};
-use super::super::{Plan, decide};
 use super::ghost::Ghost;
 use super::world::{Config, Does, FOREIGN, Machines, Rules, State, World};
 use super::{Event, Guard, PhaseStep, Run};
 use crate::api::{Action, Operation, Phase};
+use crate::plan::Plan;
+use crate::plan::decision::decide;
+use crate::plan::decision::decide::tests::{basis, item, writes_of};
 
 /// Printed also where a test passes, whose output is not shown otherwise.
 macro_rules! told {

@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 
 use super::ghost::Ghost;
 use crate::api::{Action, Applied, Conflict, FailurePolicy, Input, Operation, TargetRef, VirtPlatformConfigStatus};
-use crate::plan::decide::tests::item;
-use crate::plan::health::Rollout;
-use crate::plan::item::{Moved, PlanItem};
-use crate::plan::observed::{Edit, Wanted, World as Observation};
+use crate::plan::decision::decide::tests::item;
+use crate::plan::decision::observed::{Edit, Wanted, World as Observation};
+use crate::plan::items::health::Rollout;
+use crate::plan::items::prune;
+use crate::plan::items::{Moved, PlanItem};
 use crate::plan::overrides::{Choices, MODE, inputs};
-use crate::plan::{Basis, Plan, prune};
+use crate::plan::{Basis, Plan};
 use object::digest;
 
 /// A value that nobody planned.

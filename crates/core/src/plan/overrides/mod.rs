@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use profile_sdk::{Body, DISABLED_RESOURCES, Draft};
 use serde_json::Value;
 
-use super::compose::target;
-use super::wire;
 use crate::api::{Input, ItemChoice, Override, OverrideMode, OverrideTarget, TargetRef};
+use crate::plan::target::target;
+use crate::plan::wire;
 pub use adjust::{Adjusted, Overrides};
 pub use exclusion::Exclusions;
 use object::limits::within_line;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::tests::{World, files, kargs, machine_config};
 use super::*;
-use crate::plan::item::one_by_one;
+use crate::plan::items::one_by_one;
 
 /// What `policies` of MachineConfiguration cluster make of a change.
 fn under_policies(policies: Value, live: Option<Value>, result: Value) -> Effect {

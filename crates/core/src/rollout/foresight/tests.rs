@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::plan::item::{PoolEffect, one_by_one};
+use crate::plan::items::{PoolEffect, one_by_one};
 
 pub(super) fn machine_config(name: &str, role: &str, spec: Value) -> Value {
     json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",

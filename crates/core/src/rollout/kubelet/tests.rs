@@ -1,7 +1,7 @@
 //! What a planned KubeletConfig does, and what each release says of one.
 
 use super::*;
-use crate::plan::item::one_by_one;
+use crate::plan::items::one_by_one;
 
 fn config(kubelet: Value) -> Value {
     json!({

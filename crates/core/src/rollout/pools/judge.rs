@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Change, State, content, generation_of, name, of_removed};
 use crate::api::TargetRef;
-use crate::plan::health::Rollout;
+use crate::plan::items::health::Rollout;
 use crate::rollout::kubelet::{self, Verdict};
 use crate::rollout::pool::{Pool, reason};
 

@@ -1,0 +1,379 @@
+//! The execution of an approved plan: wave by wave, intent before effect.
+//!
+//! An item passes through Pending, InProgress (intent stored), InProgress with `applied` (written) and Completed (in
+//! effect). After a crash at any point the live object tells which of them is true.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase, PoolTerms, Terms};
+use crate::plan::Plan;
+use crate::plan::decision::approval::Waiting;
+use crate::plan::decision::changes::{changed_inputs, stale_items};
+use crate::plan::decision::observed::Observed;
+use crate::plan::decision::reason;
+use crate::plan::decision::{Decision, Execution, Failure, LookAgain, Publication, Step};
+use crate::plan::guard::{Guard, stops};
+use crate::plan::items::PlanItem;
+use crate::plan::items::health::Rollout;
+
+/// How soon something that may pass by itself, as a webhook that is down, is tried again.
+const PASSING: Duration = Duration::from_secs(10);
+
+/// How long an owner that has seen a change may say that all is well before it knows.
+pub const SETTLING: SignedDuration = SignedDuration::from_secs(5);
+
+/// The first step of a plan that was just approved: the intent of its first wave.
+#[must_use]
+pub(in crate::plan) fn begin(plan: &Plan, approval: Approval) -> Decision {
+    let open = |item: &&PlanItem| item.changes() || !matches!(item.rollout, Rollout::Done(_));
+    let first = plan.items.iter().filter(open).map(|item| item.wave).min();
+    let steps = plan.items.iter().map(|item| match (item.changes(), &item.rollout) {
+        (true, _) if Some(item.wave) == first => intent(&item.name),
+        (true, _) => step(&item.name, ItemState::Pending, "Waits for the items before it."),
+        (false, _) if item.operation == Operation::Deferred => step(&item.name, ItemState::Pending, &item.message),
+        (false, Rollout::Done(_)) => step(&item.name, ItemState::Completed, &item.message),
+        // As wanted, and not to be waited for: others decide what machines have of it.
+        (false, _) if !item.overridden.is_empty() => step(&item.name, ItemState::Completed, &item.message),
+        // As wanted, but not in effect yet: later waves wait for it all the same.
+        (false, Rollout::Waiting { text, .. } | Rollout::Failed(text)) => step(&item.name, ItemState::InProgress, text),
+    });
+    let steps = steps.collect();
+    let of_first = plan.items.iter().filter(|item| item.changes() && Some(item.wave) == first);
+    let write = after_intent(of_first.map(|item| &item.name));
+    Decision::Execute(Execution { approval, replaces: false, steps, write, look_again: LookAgain::AtOnce })
+}
+
+/// The next step, from a plan that was made anew.
+#[must_use]
+pub(in crate::plan) fn next(seen: &Observed<'_>, approval: &Approval, plan: &Plan, now: Timestamp) -> Decision {
+    if let Some(end) = no_longer_approved(seen, approval, plan) {
+        return Decision::Publish(end);
+    }
+    let open = |item: &Item| matches!(item.state, ItemState::Pending | ItemState::InProgress);
+    let can_not_be_told = seen.status.items.iter().filter(|item| open(item)).find_map(|item| {
+        plan.item(&item.name).filter(|fresh| fresh.passing).map(|fresh| format!("{}: {}", fresh.target, fresh.message))
+    });
+    // What was approved as a whole is checked as a whole before anything more of it is written.
+    let held_up = can_not_be_told.filter(|_| stops(Guard::Unknown, true));
+    let standing = |item: &Item| match plan.item(&item.name) {
+        Some(fresh) if fresh.passing => unknown(seen, item, &fresh.message, now),
+        Some(fresh) if !is_written(item, fresh) && held_up.is_some() => {
+            unknown(seen, item, held_up.as_deref().unwrap_or_default(), now)
+        }
+        Some(fresh) => match stand(seen, item, is_written(item, fresh), &fresh.rollout, now) {
+            Standing::Completed(text) => settled(seen.settling, item, fresh, text, now),
+            other => other,
+        },
+        None => Standing::Unwritten,
+    };
+    let next = walk(seen, approval, now, standing).unwrap_or_else(|| finish(seen, plan));
+    match next {
+        Decision::Execute(execution) if held_up.is_some() => {
+            let soon = now.checked_add(PASSING).unwrap_or(now);
+            let at = match execution.look_again {
+                LookAgain::At(at) => at.min(soon),
+                LookAgain::AtOnce | LookAgain::OnEvent => soon,
+            };
+            Decision::Execute(Execution { look_again: LookAgain::At(at), ..execution })
+        }
+        next => next,
+    }
+}
+
+/// The next step while everything that was written is on its way: nothing is written here.
+#[must_use]
+pub(in crate::plan) fn progress(
+    seen: &Observed<'_>,
+    approval: &Approval,
+    rollouts: &BTreeMap<String, Rollout>,
+    now: Timestamp,
+) -> Decision {
+    let standing = |item: &Item| match rollouts.get(&item.name) {
+        Some(rollout) => stand(seen, item, true, rollout, now),
+        None => unlooked(item),
+    };
+    match walk(seen, approval, now, standing) {
+        Some(Decision::Execute(mut execution)) => {
+            execution.write.clear();
+            Decision::Execute(execution)
+        }
+        Some(decision) => decision,
+        None => Decision::Hold,
+    }
+}
+
+/// Where an item stands.
+enum Standing {
+    Pending,
+    Unwritten,
+    Waiting {
+        text: String,
+        paused: bool,
+    },
+    /// In effect, as its owner says; it is believed from then on.
+    Settling {
+        text: String,
+        until: Timestamp,
+    },
+    Completed(String),
+    Failed(String),
+}
+
+fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now: Timestamp) -> Standing {
+    if !written {
+        return unlooked(item);
+    }
+    match (item.state, rollout) {
+        (ItemState::Completed, _) => Standing::Completed(item.message.clone()),
+        (ItemState::Failed, _) => Standing::Failed(item.message.clone()),
+        (ItemState::Pending | ItemState::InProgress, Rollout::Done(text)) => Standing::Completed(text.clone()),
+        (ItemState::Pending | ItemState::InProgress, Rollout::Failed(text)) => Standing::Failed(text.clone()),
+        (ItemState::Pending | ItemState::InProgress, Rollout::Waiting { text, paused }) => {
+            let overdue = deadline(seen, item, now).is_some_and(|deadline| deadline <= now);
+            if stops(Guard::TimeIsUp, overdue && !stops(Guard::Paused, *paused)) {
+                Standing::Failed(format!("Not in effect within spec.waitTimeout: {text}"))
+            } else {
+                Standing::Waiting { text: text.clone(), paused: *paused }
+            }
+        }
+    }
+}
+
+/// An item that is in effect, if its owner has had the time to see the change: HyperConverged publishes that all is well first and the truth
+/// up to three seconds later (observed with kubevirt/hyperconverged-cluster-operator at 03da3cff7325).
+fn settled(settling: SignedDuration, item: &Item, fresh: &PlanItem, text: String, now: Timestamp) -> Standing {
+    let may_speak = fresh.speaks || fresh.has_status;
+    let written = item.wait_started_at.as_ref().filter(|_| may_speak && item.state == ItemState::InProgress);
+    // A controller that was away sees the change long after it was written.
+    let since = written.map(|written| fresh.in_effect_since.map_or(written.0, |since| since.max(written.0)));
+    match since.and_then(|since| since.checked_add(settling).ok()).filter(|until| *until > now) {
+        Some(until) => Standing::Settling { text: "Written; its owner is given a moment to see it".to_owned(), until },
+        None => Standing::Completed(text),
+    }
+}
+
+/// Where an item stands of which nothing can be told at the moment: it is waited for.
+fn unknown(seen: &Observed<'_>, item: &Item, why: &str, now: Timestamp) -> Standing {
+    match item.state {
+        ItemState::InProgress if deadline(seen, item, now).is_some_and(|deadline| deadline <= now) => {
+            Standing::Failed(format!("Not written and in effect within spec.waitTimeout: {why}"))
+        }
+        ItemState::InProgress => Standing::Waiting { text: why.to_owned(), paused: false },
+        ItemState::Pending | ItemState::Completed | ItemState::Failed => unlooked(item),
+    }
+}
+
+/// Where an item stands by its memory alone.
+fn unlooked(item: &Item) -> Standing {
+    match item.state {
+        ItemState::Pending if item.operation.writes() => Standing::Pending,
+        ItemState::Pending | ItemState::Completed => Standing::Completed(item.message.clone()),
+        ItemState::InProgress => Standing::Unwritten,
+        ItemState::Failed => Standing::Failed(item.message.clone()),
+    }
+}
+
+/// When the item's time is up. A pause that is going on, or has just ended, is not counted.
+fn deadline(seen: &Observed<'_>, item: &Item, now: Timestamp) -> Option<Timestamp> {
+    let limit = seen.wanted.wait_timeout?;
+    // Before it is written the time runs from its intent.
+    let start = item.wait_started_at.as_ref().or(item.last_transition_time.as_ref())?.0;
+    let paused = item.paused_since.as_ref().map(|since| now.duration_since(since.0)).unwrap_or_default();
+    let paused = paused.max(SignedDuration::ZERO);
+    start.checked_add(limit).ok()?.checked_add(paused).ok()
+}
+
+/// Goes through the waves until one is not done. `None` if all are.
+fn walk(
+    seen: &Observed<'_>,
+    approval: &Approval,
+    now: Timestamp,
+    standing: impl Fn(&Item) -> Standing,
+) -> Option<Decision> {
+    let items = &seen.status.items;
+    let waves: BTreeSet<u32> = items.iter().map(|item| item.wave).collect();
+    let mut steps = Vec::new();
+    let mut failed = Vec::new();
+    for wave in waves {
+        let (mut pending, mut unwritten, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        let mut settling = Vec::new();
+        let of_wave: Vec<_> = items.iter().filter(|item| item.wave == wave).collect();
+        for item in of_wave.iter().filter(|item| item.operation != Operation::Deferred) {
+            match standing(item) {
+                Standing::Pending => pending.push(item),
+                Standing::Unwritten => unwritten.push(item),
+                Standing::Waiting { text, paused } => {
+                    steps.push(Step { paused, ..step(&item.name, ItemState::InProgress, &text) });
+                    waiting.push((item, paused));
+                }
+                Standing::Settling { text, until } => {
+                    steps.push(step(&item.name, ItemState::InProgress, &text));
+                    settling.push(until);
+                    waiting.push((item, false));
+                }
+                Standing::Completed(text) => steps.push(step(&item.name, ItemState::Completed, &text)),
+                Standing::Failed(text) => {
+                    failed.push(format!("{}: {text}", item.target_ref));
+                    steps.push(step(&item.name, ItemState::Failed, &text));
+                }
+            }
+        }
+        let aborts = !failed.is_empty() && seen.wanted.failure_policy == FailurePolicy::Abort;
+        if stops(Guard::Aborted, aborts) {
+            return Some(fail(Phase::Failed, &failed, steps));
+        }
+        let execute = |steps, write, look_again| {
+            Some(Decision::Execute(Execution { approval: approval.clone(), replaces: false, steps, write, look_again }))
+        };
+        if !pending.is_empty() {
+            steps.extend(pending.iter().map(|item| intent(&item.name)));
+            let write = after_intent(pending.iter().map(|item| &item.name));
+            return execute(steps, write, LookAgain::AtOnce);
+        }
+        if !unwritten.is_empty() {
+            // What reboots machines comes last and together: the pools wait for five seconds from the first change before they render.
+            unwritten.sort_by_key(|item| (!item.pools.is_empty(), item.operation == Operation::Remove));
+            let write = unwritten.iter().map(|item| item.name.clone()).collect();
+            return execute(steps, write, LookAgain::AtOnce);
+        }
+        if stops(Guard::WaveUnfinished, !waiting.is_empty()) {
+            let running = waiting.iter().filter(|(_, paused)| !paused);
+            let deadlines = running.filter_map(|(item, _)| deadline(seen, item, now));
+            let earliest = deadlines.chain(settling).filter(|at| *at > now).min();
+            return execute(steps, Vec::new(), earliest.map_or(LookAgain::OnEvent, LookAgain::At));
+        }
+        let deferred = of_wave.iter().any(|item| item.operation == Operation::Deferred);
+        if stops(Guard::Deferred, deferred) {
+            // Nothing that comes after it may happen before it.
+            break;
+        }
+    }
+    (!failed.is_empty()).then(|| fail(Phase::CompletedWithErrors, &failed, steps))
+}
+
+fn finish(seen: &Observed<'_>, plan: &Plan) -> Decision {
+    let deferred: Vec<_> = seen.status.items.iter().filter(|item| item.operation == Operation::Deferred).collect();
+    let (phase, reason, detail, remedy, ended) = if !deferred.is_empty() && !plan.is_satisfied() {
+        let names: Vec<_> = deferred.iter().map(|item| item.target_ref.to_string()).collect();
+        let detail = format!("The items before it are applied; {} can be previewed now.", names.join(", "));
+        let remedy = Waiting::NotApproved.remedy().into_owned();
+        (Phase::ReviewRequired, reason::PLAN_READY, detail, remedy, "Completed")
+    } else if plan.is_satisfied() {
+        (Phase::Completed, reason::COMPLETED, String::new(), String::new(), "Completed")
+    } else {
+        (Phase::ReviewRequired, reason::PLAN_STALE, stale_items(seen.status, plan), String::new(), "Stale")
+    };
+    Decision::Publish(Publication { phase, reason, detail, remedy, news: true, ended: Some(ended) })
+}
+
+fn fail(phase: Phase, failed: &[String], steps: Vec<Step>) -> Decision {
+    let message = format!(
+        "{}. Remove the cause, then edit spec or set the annotation advisor.kubevirt.io/replan to a new value.",
+        failed.join("; ")
+    );
+    Decision::Fail(Failure { phase, message, steps })
+}
+
+/// Whether the approval still covers what is left to do. What was written is taken as it was reviewed; what was not must
+/// be exactly as it was reviewed, and so must profile, options and inputs.
+fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> Option<Publication> {
+    let items = &seen.status.items;
+    let stale = |reason, detail: String| {
+        let remedy = Waiting::NotApproved.remedy().into_owned();
+        Some(Publication { phase: Phase::ReviewRequired, reason, detail, remedy, news: true, ended: Some("Stale") })
+    };
+    let drift: Vec<_> = plan
+        .items
+        .iter()
+        .filter(|fresh| items.iter().any(|item| item.name == fresh.name && item.applied.is_some()))
+        .flat_map(|fresh| fresh.moved.iter().map(move |moved| format!("{}: {}.", fresh.target, moved.text)))
+        .collect();
+    if stops(Guard::WrittenMoved, !drift.is_empty()) {
+        let (phase, reason) = (Phase::Drifted, reason::DRIFT_DETECTED);
+        let (detail, remedy) = (drift.join(" "), String::new());
+        return Some(Publication { phase, reason, detail, remedy, news: true, ended: Some("Stale") });
+    }
+    let same_items = items.len() == plan.items.len() && items.iter().all(|item| plan.item(&item.name).is_some());
+    let hashes = items.iter().map(|item| match plan.item(&item.name) {
+        // What an earlier item brings makes another item of it; it is not written under this plan.
+        Some(_) if item.operation == Operation::Deferred => item.item_hash.as_str(),
+        // Nothing is written until it can be told.
+        Some(fresh) if fresh.passing => item.item_hash.as_str(),
+        Some(fresh) if stops(Guard::UnwrittenMoved, is_unwritten(item, fresh)) => fresh.hash.as_str(),
+        _ => item.item_hash.as_str(),
+    });
+    let named = items.iter().zip(hashes).map(|(item, hash)| (item.name.as_str(), item.wave, hash));
+    let named: Vec<_> = named.collect();
+    // An edit of how it is carried out is in force at once, and makes no other plan of what is under way. A CRD that is older than this
+    // program does not store the terms: then they must be those of now.
+    let approved_terms = seen.status.planned_spec.as_ref().map(|planned| in_force(&planned.terms, items, plan));
+    let covers = |terms| plan.basis.digest_under(terms, named.iter().copied()) == approval.plan_hash;
+    let approved = same_items && (approved_terms.as_ref().is_some_and(covers) || covers(&plan.basis.terms));
+    if !stops(Guard::OtherDigest, !approved) {
+        return None;
+    }
+    if seen.status.applied_options != seen.wanted.options {
+        return stale(
+            reason::OPTIONS_CHANGED,
+            "The options were changed during the execution, which has stopped.".to_owned(),
+        );
+    }
+    let inputs = changed_inputs(seen.status, plan);
+    if inputs.is_empty() {
+        stale(reason::PLAN_STALE, format!("Execution has stopped. {}", stale_items(seen.status, plan)))
+    } else {
+        let detail = format!("Execution has stopped because inputs have changed: {}.", inputs.join("; "));
+        stale(reason::INPUT_DEPENDENCY_DRIFT, detail)
+    }
+}
+
+/// The terms that were `approved`, with those that pools have now where something that is not written yet reboots or drains their machines: somebody may
+/// let more of them reboot at a time.
+fn in_force(approved: &Terms, items: &[Item], plan: &Plan) -> Terms {
+    let mut terms = approved.clone();
+    let fresh = items.iter().filter_map(|item| Some((item, plan.item(&item.name)?)));
+    let unwritten = fresh.filter(|(item, fresh)| is_unwritten(item, fresh));
+    for pool in unwritten.flat_map(|(_, fresh)| fresh.effect.disturbed()).map(|(pool, _)| pool) {
+        let mut now = plan.basis.terms.pools.get(pool).cloned().unwrap_or_default();
+        // A machine that fails is waited for, and is no other plan of what comes after it.
+        now.degraded = approved.pools.get(pool).is_some_and(|approved| approved.degraded);
+        match now == PoolTerms::default() {
+            false => drop(terms.pools.insert(pool.clone(), now)),
+            true => drop(terms.pools.remove(pool)),
+        }
+    }
+    terms
+}
+
+/// Whether the item's object is what it should be: its write is remembered, or the object is as wanted although no answer
+/// came, or it was so from the start.
+fn is_written(item: &Item, fresh: &PlanItem) -> bool {
+    let as_wanted = item.state == ItemState::InProgress && fresh.operation == Operation::NoChange;
+    // Of a removal nothing is remembered but that it is waited for.
+    let is_removed = item.operation == Operation::Remove && item.wait_started_at.is_some();
+    (item.operation.writes() && item.applied.is_some()) || is_removed || as_wanted
+}
+
+/// Whether the item must still be exactly as it was reviewed: nothing of it has been written.
+fn is_unwritten(item: &Item, fresh: &PlanItem) -> bool {
+    !item.operation.writes() || (!is_written(item, fresh) && item.state != ItemState::Failed)
+}
+
+/// What is written now of items whose intent is only being stored: nothing.
+fn after_intent<'a>(items: impl Iterator<Item = &'a String>) -> Vec<String> {
+    if stops(Guard::NoIntent, true) { Vec::new() } else { items.cloned().collect() }
+}
+
+fn intent(item: &str) -> Step {
+    step(item, ItemState::InProgress, "About to be written.")
+}
+
+fn step(item: &str, state: ItemState, message: &str) -> Step {
+    Step { item: item.to_owned(), state, message: message.to_owned(), paused: false }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! A plan in figures: how many objects, machines and pools it changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::items::PoolEffect;
+use super::{Plan, hash};
+use crate::api::{Operation, Summary};
+
+/// The longest list of pools, as in the CRD; the number of machines is that of all.
+const POOL_LIMIT: usize = 100;
+
+/// The figures of `plan`, without a text.
+#[must_use]
+pub(in crate::plan) fn figures(plan: &Plan) -> Summary {
+    let count = |operation| {
+        let items = plan.items.iter().filter(|item| item.operation == operation);
+        u32::try_from(items.count()).unwrap_or(u32::MAX)
+    };
+    let pools = pools(plan, |wave| ends_with(plan).is_none_or(|last| wave <= last));
+    Summary {
+        plan: hash::hexadecimal(&plan.digest).chars().take(12).collect(),
+        create: count(Operation::Create),
+        update: count(Operation::Update),
+        remove: count(Operation::Remove),
+        no_change: count(Operation::NoChange),
+        blocked: count(Operation::Blocked),
+        deferred: count(Operation::Deferred),
+        skipped: count(Operation::Skipped),
+        machines_to_reboot: pools.values().fold(0, |sum, pool| sum.saturating_add(pool.machines)),
+        pools: pools.into_keys().take(POOL_LIMIT).collect(),
+        text: String::new(),
+        changed: String::new(),
+    }
+}
+
+/// The wave with which the execution ends, since something in it can only be previewed then.
+fn ends_with(plan: &Plan) -> Option<u32> {
+    let deferred = plan.items.iter().filter(|item| item.operation == Operation::Deferred);
+    deferred.map(|item| item.wave).min()
+}
+
+/// The pools whose machines reboot in such waves.
+fn pools(plan: &Plan, is_of: impl Fn(u32) -> bool) -> BTreeMap<String, PoolEffect> {
+    let items = plan.items.iter().filter(|item| is_of(item.wave));
+    items.flat_map(|item| item.effect.pools.clone()).collect()
+}
+
+/// How many times machines reboot in such waves: all that is written in one wave is one roll-out.
+fn reboots(plan: &Plan, is_of: impl Fn(u32) -> bool) -> u32 {
+    let waves: BTreeSet<_> = plan.items.iter().map(|item| item.wave).filter(|wave| is_of(*wave)).collect();
+    let of_wave =
+        |wave: u32| pools(plan, |of| of == wave).values().fold(0_u32, |sum, pool| sum.saturating_add(pool.machines));
+    waves.into_iter().fold(0, |sum, wave| sum.saturating_add(of_wave(wave)))
+}
+
+/// How many machines reboot, of which pools, and how often that is in all.
+fn rebooting(plan: &Plan, is_of: impl Fn(u32) -> bool) -> Option<String> {
+    let (pools, times) = (&pools(plan, &is_of), reboots(plan, &is_of));
+    let machines = pools.values().fold(0_u32, |sum, pool| sum.saturating_add(pool.machines));
+    let names: Vec<_> = pools.keys().take(POOL_LIMIT).cloned().collect();
+    let more = if times > machines { format!(", some more than once, {times} times in all") } else { String::new() };
+    let machines = match machines {
+        0 => return None,
+        1 => "1 machine reboots".to_owned(),
+        many => format!("{many} machines reboot"),
+    };
+    let word = if names.len() == 1 { "pool" } else { "pools" };
+    Some(format!("{machines} ({word} {}){more}", names.join(", ")))
+}
+
+/// Which pools are drained only, in what follows how many machines reboot.
+fn drained(plan: &Plan) -> String {
+    let rebooting = pools(plan, |_| true);
+    let drained = plan.items.iter().flat_map(|item| item.effect.drained.keys());
+    let drained: BTreeSet<_> = drained.filter(|pool| !rebooting.contains_key(*pool)).cloned().collect();
+    let names: Vec<_> = drained.into_iter().take(POOL_LIMIT).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [pool] => format!("; the machines of pool {pool} are drained without a reboot"),
+        pools => format!("; the machines of pools {} are drained without a reboot", pools.join(", ")),
+    }
+}
+
+/// The plan in figures, in one sentence.
+#[must_use]
+pub fn in_figures(plan: &Plan) -> String {
+    let last = ends_with(plan);
+    let reboots = rebooting(plan, |wave| last.is_none_or(|last| wave <= last));
+    let reboots = reboots.unwrap_or_else(|| "no machine reboots".to_owned());
+    let drained = drained(plan);
+    let later = last.and_then(|last| rebooting(plan, |wave| wave > last));
+    let later =
+        later.map(|later| format!(" After what is previewed later is approved as well, {later}.")).unwrap_or_default();
+    format!("{}; {reboots}{drained}.{later}{}", in_counts(plan), taken(plan))
+}
+
+/// How many items of each operation there are.
+#[must_use]
+pub fn in_counts(plan: &Plan) -> String {
+    let figures = figures(plan);
+    let counts = [
+        (figures.create, "to create"),
+        (figures.update, "to change"),
+        (figures.remove, "to remove"),
+        (figures.blocked, "blocked"),
+        (figures.deferred, "to preview later"),
+        (figures.skipped, "set aside"),
+        (figures.no_change, "as wanted"),
+    ];
+    let counts: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    counts.join(", ")
+}
+
+/// What the plan takes from others. Where the list of items is too long to show it, this still does.
+fn taken(plan: &Plan) -> String {
+    let conflicts: Vec<_> = plan.items.iter().flat_map(|item| &item.conflicts).collect();
+    let lost: usize = plan.items.iter().map(|item| item.lost.len()).sum();
+    let mut managers: Vec<_> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
+    managers.sort_unstable();
+    managers.dedup();
+    let mut text = String::new();
+    if !conflicts.is_empty() {
+        let fields = if conflicts.len() == 1 { "field" } else { "fields" };
+        text.push_str(&format!(" Takes {} {fields} over from {}.", conflicts.len(), managers.join(", ")));
+    }
+    if lost > 0 {
+        text.push_str(&match lost {
+            1 => " 1 entry of others is lost.".to_owned(),
+            many => format!(" {many} entries of others are lost."),
+        });
+    }
+    text
+}

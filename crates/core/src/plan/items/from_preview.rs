@@ -1,0 +1,541 @@
+//! From what the server said of a draft to the item that a person reviews.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use profile_sdk::{Body, Document, Draft, Impact};
+use serde_json::{Value, json};
+
+use crate::api::{Item, Operation, Severity, TargetRef};
+use crate::plan::items::beside;
+use crate::plan::items::document;
+use crate::plan::items::drift::{self, Lens, applied_view};
+use crate::plan::items::health::{self, Rollout};
+use crate::plan::items::message;
+use crate::plan::items::ownership;
+use crate::plan::items::redact::{self, Redactor};
+use crate::plan::items::{Effect, PlanItem, Preview};
+use crate::plan::overrides::{self, Adjusted};
+use crate::plan::target::target;
+use object::embedded_files::Texts;
+use object::fields::{self, FieldPath, Lookup, Paths};
+use object::limits::is_plain;
+use object::quantity::canonical;
+use object::{diff, digest, pointer};
+
+/// Makes the item of `draft` from its `preview`. `document` is what others keep in its object too ([`document::of`]), `manager` the field
+/// manager that applies it, `remembered` the item of that name in the status.
+#[must_use]
+pub fn compose(
+    draft: &Draft,
+    document: Option<&'static Document>,
+    manager: &str,
+    preview: Preview,
+    effect: Effect,
+    remembered: Option<&Item>,
+) -> PlanItem {
+    match preview {
+        Preview::Known { adjusted, live, result, conflicts } => {
+            let states = States { live: live.as_deref(), result: Some(&result), document };
+            let item = applied(draft, manager, &adjusted, &states, &conflicts, effect, remembered);
+            overridden(item, adjusted, live.as_deref())
+        }
+        Preview::Approximate { adjusted, live, result } => {
+            let states = States { live: live.as_deref(), result: Some(&result), document };
+            let item = approximate(draft, &adjusted.desired, &states, effect);
+            overridden(item, adjusted, live.as_deref())
+        }
+        Preview::SetAside { live, why, needed_by } => set_aside(draft, live.as_deref(), &why, &needed_by),
+        Preview::Removal { live, result, leaves, stays_for } => {
+            let states = States { live: live.as_deref(), result: result.as_ref(), document };
+            let item = removal(draft, manager, &states, stays_for, effect);
+            match leaves.filter(|_| item.operation == Operation::Remove) {
+                None => item,
+                // The text that others keep is theirs to review too.
+                Some(leaves) => PlanItem {
+                    hash: digest::sha256(&json!([item.hash, leaves])),
+                    message: format!(
+                        "{} What is left of a document that others keep too has our name until one of them writes it.",
+                        item.message
+                    ),
+                    desired: leaves,
+                    ..item
+                },
+            }
+        }
+        Preview::Deferred { desired, after } => deferred(draft, &desired, &after),
+        Preview::Refused { remedy, passing } => PlanItem { passing, ..refused(draft, remedy) },
+    }
+}
+
+/// `item`, which was as wanted, with its object as it is now, if none of what was applied has moved: decided from its values alone.
+#[must_use]
+pub fn unmoved(draft: &Draft, document: Option<&'static Document>, item: &PlanItem, live: &Value) -> Option<PlanItem> {
+    let simple =
+        item.operation == Operation::NoChange && item.kept.is_empty() && item.overriding == overrides::inputs(live);
+    let applied = item.applied.as_ref().filter(|_| simple)?;
+    let hides_paths = !draft.sensitive.is_empty();
+    let lens = Lens { desired: &item.desired, quantities: &draft.quantities, hides_paths };
+    let now = applied_view(live, &item.owned, lens)?;
+    let redactor = Redactor::new(&draft.sensitive, &[live]).closing(document);
+    let being_deleted = metadata(live, "deletionTimestamp").is_some();
+    (now.uid == applied.uid && now.hash == applied.hash && !being_deleted).then(|| PlanItem {
+        resource_version: metadata(live, "resourceVersion"),
+        glimpses: drift::glimpses(live, &item.owned, hides_paths, &redactor),
+        rollout: match item.has_status {
+            true => health::as_reported(health::of(live), live),
+            false => health::of(live),
+        },
+        speaks: health::speaks(live),
+        trouble: health::trouble(live),
+        ..item.clone()
+    })
+}
+
+/// The object before and after.
+struct States<'a> {
+    live: Option<&'a Value>,
+    result: Option<&'a Value>,
+    /// What others keep in it too.
+    document: Option<&'static Document>,
+}
+
+/// What both kinds of change, and the shown text of both, are made from.
+struct Change {
+    before: Option<Value>,
+    after: Option<Value>,
+    redactor: Redactor,
+    document: Option<&'static Document>,
+}
+
+impl Change {
+    fn of(states: &States<'_>, draft: &Draft) -> Self {
+        let before = states.live.map(diff::without_noise);
+        let after = states.result.map(diff::without_noise);
+        let both: Vec<_> = before.iter().chain(&after).collect();
+        let redactor = Redactor::new(&draft.sensitive, &both).closing(states.document);
+        Self { before, after, redactor, document: states.document }
+    }
+
+    /// What applying it is.
+    fn operation(&self) -> Operation {
+        match (&self.before, &self.after) {
+            (None, _) => Operation::Create,
+            (before, after) if before == after => Operation::NoChange,
+            (Some(_), _) => Operation::Update,
+        }
+    }
+
+    /// The diff as a person reads it.
+    fn text(&self, target: &TargetRef) -> String {
+        let shown = [&self.before, &self.after]
+            .map(|object| object.as_ref().map(|object| self.redactor.show_with_document(object)));
+        let texts = Texts::of(shown.iter().flatten().map(AsRef::as_ref));
+        let readable = |shown: Cow<'_, Value>| diff::legible(texts.readable(shown.into_owned()));
+        let name = target.to_string();
+        let Some(document) = self.document else {
+            // One after the other: each may be large.
+            let [before, after] = shown.map(|shown| shown.map(|shown| diff::yaml(&readable(shown))));
+            return diff::of_texts(&name, before.as_deref(), after.as_deref());
+        };
+        let exists = shown.each_ref().map(Option::is_some);
+        let [before, after] = document::by_lines(document, shown.map(|shown| shown.map(readable).unwrap_or_default()));
+        diff::changed_lines(&name, exists[0].then_some(&before), exists[1].then_some(&after))
+    }
+
+    /// `item`, which was made of it, saying what is not shown of it.
+    fn told(&self, item: PlanItem) -> PlanItem {
+        let conflicts = item.conflicts.iter().flat_map(|conflict| [&conflict.live, &conflict.desired]).flatten();
+        let values = conflicts.map(Value::to_string).chain(item.moved.iter().map(|moved| moved.text.clone()));
+        let said = values.chain(item.lost.iter().chain(&item.kept).cloned()).chain([item.diff.clone()]);
+        let numbers = said.flat_map(|text| redact::numbers(&text)).collect();
+        let states = self.before.iter().chain(&self.after);
+        let mut places: BTreeSet<_> = states.flat_map(|state| self.redactor.places(state, Some(&numbers))).collect();
+        if !item.shown.is_null() {
+            places.extend(Redactor::new(&item.sensitive, &[&item.desired]).places(&item.desired, None));
+        }
+        let document = self.document.filter(|_| self.before.is_some() && !item.diff.is_empty());
+        let document = document.map(|document| document.field);
+        PlanItem { message: message::with_what_is_not_shown(item.message, places.len(), document), ..item }
+    }
+}
+
+/// `desired` without what is left to others: what they do with it makes no other plan.
+fn without(desired: &Value, ignored: &[FieldPath]) -> Value {
+    let mut rest = desired.clone();
+    ignored.iter().for_each(|path| pointer::take(&mut rest, &path.within_maps()));
+    rest
+}
+
+/// A desired object of more bytes of JSON is not shown, nor one with characters that are not shown as themselves: the diff shows it.
+const SHOWN_LIMIT: usize = 8 * 1024;
+
+/// The desired object as a status shows it.
+fn shown(draft: &Draft, document: Option<&'static Document>, desired: &Value) -> Value {
+    let shown = Redactor::new(&draft.sensitive, &[desired]).closing(document).show(desired);
+    let text = shown.to_string();
+    if text.len() <= SHOWN_LIMIT && is_plain(&text) { shown.into_owned() } else { Value::Null }
+}
+
+fn applied(
+    draft: &Draft,
+    manager: &str,
+    adjusted: &Adjusted,
+    states: &States<'_>,
+    conflicts: &[(FieldPath, String)],
+    effect: Effect,
+    remembered: Option<&Item>,
+) -> PlanItem {
+    let change = Change::of(states, draft);
+    let (desired, nothing) = (&adjusted.desired, Value::Null);
+    let (live, result) = (states.live, states.result.unwrap_or(&nothing));
+    let operation = change.operation();
+    let changes = operation != Operation::NoChange;
+    let effect = if changes { effect } else { Effect::default() };
+
+    // What the apply will own, and what it will delete because we own it now and want it no more.
+    let mut owned = fields::applied_by(result, manager);
+    owned.extend(live.map(|live| fields::applied_by(live, manager)).unwrap_or_default());
+    owned.sort();
+    owned.dedup();
+    // Whoever changes what is left to others changes nothing of ours.
+    let ignored: Paths = adjusted.ignored.iter().cloned().collect();
+    owned.retain(|path| !ignored.touches(path));
+
+    let target = TargetRef::of(result);
+    let uid = live.and_then(|live| metadata(live, "uid"));
+    let conflicts = if changes { ownership::conflicts(live, result, conflicts, &change.redactor) } else { Vec::new() };
+    let lost = match live {
+        Some(live) if changes => ownership::lost(live, result, manager, &change.redactor),
+        _ => Vec::new(),
+    };
+    let kept = ownership::kept(live, result, manager, &draft.unwanted, &change.redactor);
+    let lens = Lens { desired, quantities: &draft.quantities, hides_paths: !draft.sensitive.is_empty() };
+    let view = |object: &Option<Value>| object.as_ref().map(|object| lens.view(object, &owned));
+    let mut review = json!({
+        "target": target,
+        "uid": uid,
+        "operation": operation,
+        "desired": canonical(&without(desired, &adjusted.ignored), &draft.quantities),
+        "live": view(&change.before),
+        "result": view(&change.after),
+        "beside": beside(&change, &owned),
+        "conflicts": conflicts.iter().map(|(path, conflict)| (path, &conflict.manager)).collect::<Vec<_>>(),
+        "pools": effect.pools.keys().collect::<Vec<_>>(),
+    });
+    if !effect.overridden.is_empty() {
+        review["overridden"] = json!(effect.overridden);
+    }
+    if !effect.drained.is_empty() {
+        review["drained"] = json!(effect.drained.keys().collect::<Vec<_>>());
+    }
+    let conflicts: Vec<_> = conflicts.into_iter().map(|(_, conflict)| conflict).collect();
+    let sentences = message::Sentences { conflicts: &conflicts, lost: &lost, kept: &kept, effect: &effect };
+    let message = message::of_apply(draft, operation, &sentences, &ownership::earlier(live, &owned));
+    let memory = remembered.and_then(|item| item.applied.as_ref());
+    let moved = memory.map(|memory| drift::since(memory, live, result, &owned, lens, &change.redactor));
+    let glimpses = live.map(|live| drift::glimpses(live, &owned, lens.hides_paths, &change.redactor));
+    let (glimpses, expected) = (glimpses.unwrap_or_default(), view(&change.after).unwrap_or_default());
+    let replaced = match view(&change.before).filter(|_| changes) {
+        Some(before) => drift::replaced(&draft.name, &before, &expected, &glimpses),
+        None => Vec::new(),
+    };
+    change.told(PlanItem {
+        operation,
+        severity: severity(draft.impact, operation, &change, &effect),
+        diff: change.text(&target),
+        desired: desired.clone(),
+        shown: shown(draft, states.document, desired),
+        message,
+        conflicts,
+        lost,
+        kept,
+        effect,
+        uid,
+        resource_version: live.and_then(|live| metadata(live, "resourceVersion")),
+        hash: digest::sha256(&review),
+        applied: live.filter(|_| !changes).and_then(|live| applied_view(live, &owned, lens)),
+        moved: moved.unwrap_or_default(),
+        glimpses,
+        expected,
+        replaced,
+        beside: change.after.iter().filter(|_| changes).flat_map(|after| beside::paths(after, &owned)).collect(),
+        owned,
+        target,
+        rollout: live.map_or_else(|| waiting("does not exist yet"), health::of),
+        speaks: live.is_some_and(health::speaks),
+        trouble: live.and_then(health::trouble),
+        ..blank(draft)
+    })
+}
+
+/// `item`, with what was overridden of it.
+fn overridden(item: PlanItem, adjusted: Adjusted, live: Option<&Value>) -> PlanItem {
+    let told =
+        if adjusted.notes.is_empty() { String::new() } else { format!("Overridden: {}.", adjusted.notes.join("; ")) };
+    PlanItem {
+        message: [item.message.as_str(), &told].join(" ").trim_end().to_owned(),
+        overrides: adjusted.notes,
+        overriding: live.map(overrides::inputs).unwrap_or_default(),
+        ..item
+    }
+}
+
+/// An item that an administrator has set aside. What was applied of it is remembered, and stays as it is.
+fn set_aside(draft: &Draft, live: Option<&Value>, why: &str, needed_by: &[String]) -> PlanItem {
+    let target = target(draft);
+    let needed = match needed_by {
+        [] => String::new(),
+        items => format!(" Without it there is no effect of {}.", items.join(", ")),
+    };
+    PlanItem {
+        operation: Operation::Skipped,
+        hash: digest::sha256(&json!({"target": target, "operation": Operation::Skipped})),
+        message: format!("Set aside: {why}. It is neither written nor watched for drift.{needed}"),
+        overrides: vec![why.to_owned()],
+        overriding: live.map(overrides::inputs).unwrap_or_default(),
+        rollout: Rollout::Done("set aside".to_owned()),
+        // So that it is told from an object that is not there: what is set aside by its annotation is wanted again when it has gone.
+        resource_version: live.and_then(|live| metadata(live, "resourceVersion")),
+        target,
+        ..blank(draft)
+    }
+}
+
+/// A plan from recorded objects. Its digest is never that of a plan that a server has previewed.
+fn approximate(draft: &Draft, desired: &Value, states: &States<'_>, effect: Effect) -> PlanItem {
+    let change = Change::of(states, draft);
+    let operation = change.operation();
+    let target = TargetRef::of(desired);
+    let review = json!({
+        "approximate": true,
+        "target": target,
+        "operation": operation,
+        "desired": canonical(desired, &draft.quantities),
+        "before": change.before,
+        "pools": effect.pools.keys().collect::<Vec<_>>(),
+    });
+    let kept = ownership::kept(states.live, states.result.unwrap_or(desired), "", &draft.unwanted, &change.redactor);
+    let sentences = message::Sentences { conflicts: &[], lost: &[], kept: &kept, effect: &effect };
+    change.told(PlanItem {
+        operation,
+        severity: severity(draft.impact, operation, &change, &effect),
+        diff: change.text(&target),
+        desired: desired.clone(),
+        shown: shown(draft, states.document, desired),
+        message: format!(
+            "{} Approximate: no API server was asked, so defaults, admission and ownership are missing.",
+            message::of_apply(draft, operation, &sentences, "")
+        ),
+        kept,
+        effect,
+        owned: fields::leaves_of(desired),
+        hash: digest::sha256(&review),
+        target,
+        ..blank(draft)
+    })
+}
+
+fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<String>, effect: Effect) -> PlanItem {
+    let change = Change::of(states, draft);
+    // In the version that is served now.
+    let target = states.live.map_or_else(|| target(draft), TargetRef::of);
+    let Some(live) = states.live else {
+        return gone(draft, target, waiting_for_nothing());
+    };
+    if metadata(live, "deletionTimestamp").is_some() && states.result.is_none() {
+        let item = gone(draft, target, waiting(&format!("is being deleted{}", message::held_by(live))));
+        // Not the version of an object that is not there: that it has gone since must be told from that it is held.
+        return PlanItem { resource_version: metadata(live, "resourceVersion"), ..item };
+    }
+    // Nothing of ours is in it: there is nothing to take back.
+    let operation = if change.before == change.after { Operation::NoChange } else { Operation::Remove };
+    let effect = if operation == Operation::NoChange { Effect::default() } else { effect };
+    let owned = fields::applied_by(live, manager);
+    let uid = metadata(live, "uid");
+    let mut review = json!({
+        "target": target,
+        "uid": uid,
+        "operation": operation,
+        "goes": states.result.is_none(),
+        "live": match states.result {
+            // All of it goes, so all of it is reviewed.
+            None => change.before.clone(),
+            Some(_) => change.before.as_ref().map(|before| json!(fields::view(before, &owned))),
+        },
+        "pools": effect.pools.keys().collect::<Vec<_>>(),
+    });
+    if !effect.drained.is_empty() {
+        review["drained"] = json!(effect.drained.keys().collect::<Vec<_>>());
+    }
+    let lead = message::of_removal(draft, operation, states.result.is_none(), &stays_for, &effect);
+    change.told(PlanItem {
+        operation,
+        severity: severity(draft.impact, operation, &change, &effect),
+        diff: change.text(&target),
+        // What is left of it is what an apply of nothing leaves.
+        desired: states.result.map(|_| target.empty()).unwrap_or_default(),
+        message: lead,
+        effect,
+        uid,
+        resource_version: metadata(live, "resourceVersion"),
+        hash: digest::sha256(&review),
+        rollout: waiting_for_nothing(),
+        owned,
+        target,
+        ..blank(draft)
+    })
+}
+
+/// The object of a removal does not exist, or will not for long.
+fn gone(draft: &Draft, target: TargetRef, rollout: Rollout) -> PlanItem {
+    let hash = digest::sha256(&json!({"target": target, "operation": Operation::NoChange}));
+    let message = format!("As wanted: it is gone. {}.", message::capitalised(&draft.reason));
+    PlanItem { operation: Operation::NoChange, hash, message, rollout, target, ..blank(draft) }
+}
+
+fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
+    let target = TargetRef::of(desired);
+    let change = Change::of(&States { live: None, result: Some(desired), document: None }, draft);
+    let review = json!({
+        "target": target,
+        "operation": Operation::Deferred,
+        "desired": canonical(desired, &draft.quantities),
+        "after": after,
+    });
+    change.told(PlanItem {
+        operation: Operation::Deferred,
+        severity: severity(draft.impact, Operation::Deferred, &change, &Effect::default()),
+        diff: change.text(&target),
+        desired: desired.clone(),
+        shown: shown(draft, change.document, desired),
+        message: format!(
+            "{}. Not previewed: no server can tell before item {after} is applied. This is what the profile wants; it is \
+             not written under this plan, but planned anew after {after}, for another review.",
+            message::capitalised(&draft.reason)
+        ),
+        hash: digest::sha256(&review),
+        rollout: waiting("waits for an earlier item"),
+        target,
+        ..blank(draft)
+    })
+}
+
+fn refused(draft: &Draft, remedy: String) -> PlanItem {
+    let target = target(draft);
+    let desired = match &draft.body {
+        Body::Ensure(object) => object.clone(),
+        Body::Remove(_) | Body::Blocked { .. } => Value::Null,
+    };
+    // Not the remedy: wording is no part of what is reviewed, and a blocked plan can't be approved.
+    let review = json!({"target": target, "operation": Operation::Blocked, "desired": desired});
+    PlanItem {
+        shown: shown(draft, None, &desired),
+        desired,
+        message: remedy,
+        hash: digest::sha256(&review),
+        target,
+        ..blank(draft)
+    }
+}
+
+/// An item of which nothing is known yet.
+fn blank(draft: &Draft) -> PlanItem {
+    PlanItem {
+        name: draft.name.clone(),
+        target: TargetRef::default(),
+        operation: Operation::Blocked,
+        prune: matches!(draft.body, Body::Remove(_)),
+        wave: draft.wave,
+        severity: Severity::Low,
+        diff: String::new(),
+        desired: Value::Null,
+        shown: Value::Null,
+        sensitive: draft.sensitive.clone(),
+        quantities: draft.quantities.clone(),
+        conflicts: Vec::new(),
+        lost: Vec::new(),
+        kept: Vec::new(),
+        overrides: Vec::new(),
+        overriding: Vec::new(),
+        effect: Effect::default(),
+        owned: Vec::new(),
+        expected: BTreeMap::new(),
+        beside: BTreeSet::new(),
+        uid: None,
+        resource_version: None,
+        message: String::new(),
+        passing: false,
+        hash: String::new(),
+        applied: None,
+        moved: Vec::new(),
+        glimpses: BTreeMap::new(),
+        replaced: Vec::new(),
+        since: Vec::new(),
+        followed: None,
+        rollout: waiting("blocked"),
+        in_effect_since: None,
+        speaks: false,
+        has_status: false,
+        trouble: None,
+        overridden: BTreeMap::new(),
+    }
+}
+
+/// Where the server changes more than what we own: defaults, and what admission adds. Paths and no values, since some of
+/// them are another value each time.
+fn beside(change: &Change, ours: &[FieldPath]) -> Vec<String> {
+    let owned: Paths = ours.iter().cloned().collect();
+    let leaves = |object: &Option<Value>| object.as_ref().map(|object| fields::leaves_around(object, ours));
+    let leaves = |object: &Option<Value>| leaves(object).unwrap_or_default();
+    let mut paths: Vec<_> = leaves(&change.before).into_iter().chain(leaves(&change.after)).collect();
+    paths.sort();
+    paths.dedup();
+    let nobody = Value::Null;
+    let [was, is] = [&change.before, &change.after].map(|object| Lookup::of(object.as_ref().unwrap_or(&nobody)));
+    paths.retain(|path| !owned.touches(path) && was.resolve(path) != is.resolve(path));
+    // Of a list of which some entries are ours, the entries of others.
+    let foreign = |object: &Option<Value>| object.as_ref().map(|object| fields::foreign_entries(object, ours));
+    let (before, after) = (foreign(&change.before).unwrap_or_default(), foreign(&change.after).unwrap_or_default());
+    let nothing = Vec::new();
+    let lists = after.iter().filter(|(list, entries)| before.get(*list).unwrap_or(&nothing) != *entries);
+    paths.iter().map(ToString::to_string).chain(lists.map(|(list, _)| list.clone())).collect()
+}
+
+/// Reboots and drains are the worst. Else the profile's word counts; where it leaves it to us, it depends on what changes: labels and
+/// annotations disturb nothing, what a controller acts on may.
+fn severity(impact: Impact, operation: Operation, change: &Change, effect: &Effect) -> Severity {
+    let parts = |object: &Option<Value>| {
+        let mut object = object.clone().unwrap_or_default();
+        for part in ["apiVersion", "kind", "metadata"] {
+            object.as_object_mut().map(|object| object.remove(part));
+        }
+        if object.as_object().is_none_or(serde_json::Map::is_empty) { Value::Null } else { object }
+    };
+    match (operation, impact) {
+        (Operation::NoChange | Operation::Blocked | Operation::Skipped, _) => Severity::Low,
+        _ if effect.machines() > 0 || !effect.drained.is_empty() => Severity::High,
+        (_, Impact::Low) => Severity::Low,
+        (_, Impact::Medium) => Severity::Medium,
+        (_, Impact::High) => Severity::High,
+        (Operation::Remove, Impact::Derived) => Severity::Medium,
+        (Operation::Create | Operation::Update | Operation::Deferred, Impact::Derived) => {
+            if parts(&change.before) == parts(&change.after) { Severity::Low } else { Severity::Medium }
+        }
+    }
+}
+
+fn waiting(text: &str) -> Rollout {
+    Rollout::Waiting { text: text.to_owned(), paused: false }
+}
+
+fn waiting_for_nothing() -> Rollout {
+    Rollout::Done("nothing of it is left".to_owned())
+}
+
+fn metadata(object: &Value, key: &str) -> Option<String> {
+    object.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;
