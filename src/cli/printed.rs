@@ -17,7 +17,7 @@ pub(super) const FAILED: u8 = 2;
 
 /// The summary, and every item with its diff.
 pub(super) fn live(plan: &Plan) -> String {
-    items(plan, &figures::in_figures(plan), |item| format!("{:?}", item.severity))
+    items(plan, &figures::in_figures(plan), |item| item.severity.to_string())
 }
 
 /// The same of a plan that was made without a cluster: which machines reboot is not known, and so is the impact of
@@ -26,7 +26,7 @@ pub(super) fn approximate(plan: &Plan, followed: impl Fn(&PlanItem) -> bool) -> 
     let heading = format!("{}; which machines reboot can't be told from files.", figures::in_counts(plan));
     items(plan, &heading, |item| match !item.operation.leaves_alone() && followed(item) {
         true => "High if machines take it in".to_owned(),
-        false => format!("{:?}", item.severity),
+        false => item.severity.to_string(),
     })
 }
 
@@ -36,7 +36,7 @@ fn items(plan: &Plan, heading: &str, impact: impl Fn(&PlanItem) -> String) -> St
         // Writing to a text can't fail.
         let _ = writeln!(
             text,
-            "#\n# {}: {:?} {}, wave {}, impact {}",
+            "#\n# {}: {} {}, wave {}, impact {}",
             item.name,
             item.operation,
             item.target,

@@ -294,10 +294,10 @@ async fn look(
     }
     memory.due = Some(Instant::now() + pause);
     if let (World::Planned(_), Some(phase)) = (&seen.world, new.phase.filter(|_| new.planned_at != old.planned_at)) {
-        let outcome = format!("{phase:?}");
+        let outcome = phase.name();
         let digest = new.plan_hash.clone().unwrap_or_default();
-        ctx.metrics.planned(&name, &outcome, planned_in);
-        ctx.traces.planned(&name, &digest, &outcome, now - planned_in, now);
+        ctx.metrics.planned(&name, outcome, planned_in);
+        ctx.traces.planned(&name, &digest, outcome, now - planned_in, now);
     }
     let items = new.items.clone();
     report(ctx, config, &old, new, memory, now).await?;
@@ -358,7 +358,7 @@ async fn report(
     if new.plan_hash.is_some() {
         ctx.displays(config);
     }
-    let phase = new.phase.map(|phase| format!("{phase:?}"));
+    let phase = new.phase.map(Phase::name);
     tracing::info!(config = name, phase, plan = new.plan_hash, "status written");
     count(ctx, &name, old, &new, now);
     memory.recorded &= record(ctx, config, &report::notes(old, &new), now).await;
@@ -375,7 +375,8 @@ async fn tell_no_room(ctx: &Context, config: &VirtPlatformConfig, now: jiff::Tim
             .to_owned()
     });
     let key = format!("{}", config.metadata.generation.unwrap_or_default());
-    let note = Note { reason: "NoRoomForStatus", action: "Report", warning: true, text: text.clone(), key };
+    let note =
+        Note { reason: reason::event::NO_ROOM_FOR_STATUS, action: "Report", warning: true, text: text.clone(), key };
     record(ctx, config, &[note], now).await;
     text
 }
@@ -388,15 +389,15 @@ fn replaced(config: &VirtPlatformConfig, written: &StoredStatus) -> Option<Strin
 /// Counts what the step from `old` to `new` was.
 fn count(ctx: &Context, name: &str, old: &Status, new: &Status, now: jiff::Timestamp) {
     let Some(phase) = new.phase else { return };
-    let outcome = format!("{phase:?}");
+    let outcome = phase.name();
     // What is merely not in effect yet has no approval.
     if old.phase == Some(Phase::InProgress)
         && phase != Phase::InProgress
         && let Some(approval) = &old.approval
     {
-        ctx.metrics.executed(name, &outcome, now.duration_since(approval.at.0).as_secs_f64());
+        ctx.metrics.executed(name, outcome, now.duration_since(approval.at.0).as_secs_f64());
         let failed = matches!(phase, Phase::Failed | Phase::CompletedWithErrors);
-        ctx.traces.executed(name, approval, &outcome, now, failed);
+        ctx.traces.executed(name, approval, outcome, now, failed);
     }
     if phase == Phase::Drifted && old.phase != Some(Phase::Drifted) {
         ctx.metrics.drifted(name);

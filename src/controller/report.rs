@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use advisor_cluster::Note;
 use advisor_core::api::{Approval, Item, ItemState, Operation, Phase, VirtPlatformConfigStatus as Status};
-use advisor_core::plan::decision::reason::condition;
+use advisor_core::plan::decision::reason::{condition, event};
 
 /// Progress is written at most this often: a rollout of hundreds of machines reports every second.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
@@ -64,7 +64,7 @@ pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
     let planned = old.plan_hash != new.plan_hash;
     if old.phase != new.phase || (planned && new.phase != Some(Phase::Completed)) {
         // That a profile is advertised is no news.
-        notes.extend(phase_note(&plan, new).filter(|note| note.reason != "Ignored" || old.phase.is_some()));
+        notes.extend(phase_note(&plan, new).filter(|note| note.reason != Phase::Ignored.name() || old.phase.is_some()));
     }
     notes
 }
@@ -82,7 +82,7 @@ pub(super) fn latest_notes(status: &Status, now: Timestamp) -> Vec<Note> {
     let mut notes: Vec<_> = changed.filter_map(item_note).collect();
     let of_plan = status.planned_at.as_ref().filter(|_| status.phase != Some(Phase::Completed));
     if phase_since(status).is_some_and(is_recent) || of_plan.is_some_and(is_recent) {
-        notes.extend(phase_note(&plan, status).filter(|note| note.reason != "Ignored"));
+        notes.extend(phase_note(&plan, status).filter(|note| note.reason != Phase::Ignored.name()));
     }
     notes
 }
@@ -94,8 +94,8 @@ fn key(plan: &str, what: &str, since: Option<&Time>) -> String {
 
 /// Since when the phase has been what it is.
 fn phase_since(status: &Status) -> Option<&Time> {
-    let holds = status.phase.map(|phase| format!("{phase:?}"));
-    let condition = status.conditions.iter().find(|condition| Some(&condition.type_) == holds.as_ref());
+    let holds = status.phase.map(Phase::name);
+    let condition = status.conditions.iter().find(|condition| Some(condition.type_.as_str()) == holds);
     condition.map(|condition| &condition.last_transition_time)
 }
 
@@ -106,22 +106,22 @@ fn phase_note(plan: &str, status: &Status) -> Option<Note> {
     let key = |what: &str| key(plan, what, phase_since(status));
     let note = |reason, action, warning| Some(Note { reason, action, warning, text: text.clone(), key: key(reason) });
     match status.phase? {
-        Phase::ReviewRequired => note("ReviewRequired", "Plan", false),
+        Phase::ReviewRequired => note(Phase::ReviewRequired.name(), "Plan", false),
         // Without an approval nothing is executed: what is as wanted is only not in effect yet.
         Phase::InProgress => status.approval.as_ref().map(|approval| Note {
-            reason: "Approved",
+            reason: event::APPROVED,
             action: "Approve",
             warning: false,
             text: approved(status, approval),
-            key: key("Approved"),
+            key: key(event::APPROVED),
         }),
-        Phase::Completed => note("Completed", "Report", false),
-        Phase::CompletedWithErrors => note("CompletedWithErrors", "Report", true),
-        Phase::CompletedWithUpgrade => note("UpgradeAvailable", "Plan", false),
-        Phase::Drifted => note("Drifted", "Report", true),
-        Phase::Failed => note("Failed", "Report", true),
-        Phase::PrerequisiteFailed => note("PrerequisiteFailed", "Plan", true),
-        Phase::Ignored => note("Ignored", "Report", false),
+        Phase::Completed => note(Phase::Completed.name(), "Report", false),
+        Phase::CompletedWithErrors => note(Phase::CompletedWithErrors.name(), "Report", true),
+        Phase::CompletedWithUpgrade => note(condition::UPGRADE_AVAILABLE, "Plan", false),
+        Phase::Drifted => note(Phase::Drifted.name(), "Report", true),
+        Phase::Failed => note(Phase::Failed.name(), "Report", true),
+        Phase::PrerequisiteFailed => note(Phase::PrerequisiteFailed.name(), "Plan", true),
+        Phase::Ignored => note(Phase::Ignored.name(), "Report", false),
         Phase::Pending | Phase::Drafting => None,
     }
 }
@@ -143,9 +143,9 @@ fn is_looked_at(old: &Status, new: &Status, name: &str) -> bool {
 fn over_note(status: &Status, name: &'static str) -> Option<Note> {
     let found = status.conditions.iter().find(|found| found.type_ == name)?;
     let (reason, text) = match name {
-        condition::OWNER_UNHEALTHY => ("OwnerHealthy", "No owner says any more that something is wrong."),
+        condition::OWNER_UNHEALTHY => (event::OWNER_HEALTHY, "No owner says any more that something is wrong."),
         _ => (
-            "OverriddenNoMore",
+            event::OVERRIDDEN_NO_MORE,
             "Machines have all of what was applied again, but for what the approved plan had said.",
         ),
     };
@@ -165,8 +165,8 @@ fn item_note(item: &Item) -> Option<Note> {
         return None;
     }
     let (reason, warning) = match item.state {
-        ItemState::Completed => ("ItemApplied", false),
-        ItemState::Failed => ("ItemFailed", true),
+        ItemState::Completed => (event::ITEM_APPLIED, false),
+        ItemState::Failed => (event::ITEM_FAILED, true),
         ItemState::Pending | ItemState::InProgress => return None,
     };
     let text = format!("{}: {}.", item.target_ref, item.message.trim_end_matches('.'));
@@ -178,7 +178,7 @@ fn item_note(item: &Item) -> Option<Note> {
 fn approved(status: &Status, approval: &Approval) -> String {
     let plan = status.summary.as_ref().map(|summary| summary.plan.as_str()).unwrap_or_default();
     // Whoever may edit the object chooses the name of the manager: it names a program, and nobody.
-    format!("Plan {plan} was approved by rule {:?}, in an edit of field manager {:?}.", approval.how, approval.by)
+    format!("Plan {plan} was approved by rule {}, in an edit of field manager {:?}.", approval.how, approval.by)
 }
 
 #[cfg(test)]

@@ -87,16 +87,15 @@ impl Sources {
             &define::READING_FAILED,
             of_each(&|config| Some(flag(conditions::is_unreadable(&config.status.as_ref()?.conditions)))),
         ));
-        let phases = configs
-            .iter()
-            .filter_map(|config| Some((vec![name(config), ("phase", format!("{:?}", phase(config)?))], 1.0)));
+        let phases =
+            configs.iter().filter_map(|config| Some((vec![name(config), ("phase", phase(config)?.to_string())], 1.0)));
         all.push((&define::PHASE, phases.collect()));
         let mut items = Vec::new();
         for config in &configs {
             let Some(status) = &config.status else { continue };
-            for state in [ItemState::Pending, ItemState::InProgress, ItemState::Completed, ItemState::Failed] {
-                let number = status.items.iter().filter(|item| item.state == state).count();
-                items.push((vec![name(config), ("state", format!("{state:?}"))], count(number)));
+            for state in ItemState::ALL {
+                let number = status.items.iter().filter(|item| item.state == *state).count();
+                items.push((vec![name(config), ("state", state.to_string())], count(number)));
             }
         }
         all.push((&define::ITEMS, items));
@@ -145,7 +144,7 @@ fn phase(config: &VirtPlatformConfig) -> Option<Phase> {
 
 /// Since when the condition that goes with the phase is true.
 fn since(config: &VirtPlatformConfig) -> Option<f64> {
-    let wanted = format!("{:?}", phase(config)?);
+    let wanted = phase(config)?.name();
     let conditions = &config.status.as_ref()?.conditions;
     let found = conditions.iter().find(|condition| condition.type_ == wanted && condition.status == "True")?;
     Some(found.last_transition_time.0.as_second() as f64)

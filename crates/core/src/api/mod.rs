@@ -7,6 +7,7 @@ mod choices;
 mod crd;
 mod duration;
 mod history;
+mod names;
 mod spec;
 mod status;
 mod terms;

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use crate::api::{Action, Approval, ApprovedBy, Item, ItemState, Operation, Phase, VirtPlatformConfigStatus};
 use crate::plan::Plan;
+use crate::plan::decision::Outcome;
 use crate::plan::decision::approval;
 use crate::plan::decision::changes::{changed_inputs, has_same_inputs, stale_items};
 use crate::plan::decision::execution;
@@ -93,7 +94,7 @@ fn withdrawn(seen: &Observed<'_>, plan: &Plan) -> Decision {
         };
         (Phase::ReviewRequired, reason::WITHDRAWN, detail, waiting.remedy().into_owned())
     };
-    Decision::Publish(Publication { phase, reason, detail, remedy, news: true, ended: Some("Withdrawn") })
+    Decision::Publish(Publication { phase, reason, detail, remedy, news: true, ended: Some(Outcome::Withdrawn) })
 }
 
 /// No execution is under way: show the plan, or begin if it is approved.
@@ -219,7 +220,7 @@ fn is_upgrade(seen: &Observed<'_>) -> bool {
 
 /// The reason that ReviewRequired has now, as the constant.
 fn remembered_reason(status: &VirtPlatformConfigStatus) -> Option<&'static str> {
-    let condition = status.conditions.iter().find(|condition| condition.type_ == "ReviewRequired")?;
+    let condition = status.conditions.iter().find(|condition| condition.type_ == Phase::ReviewRequired.name())?;
     [reason::PLAN_READY, reason::PLAN_STALE, reason::OPTIONS_CHANGED, reason::INPUT_DEPENDENCY_DRIFT, reason::WITHDRAWN]
         .into_iter()
         .find(|reason| *reason == condition.reason)

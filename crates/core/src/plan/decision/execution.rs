@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::api::{Approval, FailurePolicy, Item, ItemState, Operation, Phase, PoolTerms, Terms};
 use crate::plan::Plan;
+use crate::plan::decision::Outcome;
 use crate::plan::decision::approval::Waiting;
 use crate::plan::decision::changes::{changed_inputs, stale_items};
 use crate::plan::decision::observed::Observed;
@@ -260,11 +261,11 @@ fn finish(seen: &Observed<'_>, plan: &Plan) -> Decision {
         let names: Vec<_> = deferred.iter().map(|item| item.target_ref.to_string()).collect();
         let detail = format!("The items before it are applied; {} can be previewed now.", names.join(", "));
         let remedy = Waiting::NotApproved.remedy().into_owned();
-        (Phase::ReviewRequired, reason::PLAN_READY, detail, remedy, "Completed")
+        (Phase::ReviewRequired, reason::PLAN_READY, detail, remedy, Outcome::Completed)
     } else if plan.is_satisfied() {
-        (Phase::Completed, reason::COMPLETED, String::new(), String::new(), "Completed")
+        (Phase::Completed, reason::COMPLETED, String::new(), String::new(), Outcome::Completed)
     } else {
-        (Phase::ReviewRequired, reason::PLAN_STALE, stale_items(seen.status, plan), String::new(), "Stale")
+        (Phase::ReviewRequired, reason::PLAN_STALE, stale_items(seen.status, plan), String::new(), Outcome::Stale)
     };
     Decision::Publish(Publication { phase, reason, detail, remedy, news: true, ended: Some(ended) })
 }
@@ -283,7 +284,14 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     let items = &seen.status.items;
     let stale = |reason, detail: String| {
         let remedy = Waiting::NotApproved.remedy().into_owned();
-        Some(Publication { phase: Phase::ReviewRequired, reason, detail, remedy, news: true, ended: Some("Stale") })
+        Some(Publication {
+            phase: Phase::ReviewRequired,
+            reason,
+            detail,
+            remedy,
+            news: true,
+            ended: Some(Outcome::Stale),
+        })
     };
     let drift: Vec<_> = plan
         .items
@@ -294,7 +302,7 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     if stops(Guard::WrittenMoved, !drift.is_empty()) {
         let (phase, reason) = (Phase::Drifted, reason::DRIFT_DETECTED);
         let (detail, remedy) = (drift.join(" "), String::new());
-        return Some(Publication { phase, reason, detail, remedy, news: true, ended: Some("Stale") });
+        return Some(Publication { phase, reason, detail, remedy, news: true, ended: Some(Outcome::Stale) });
     }
     let same_items = items.len() == plan.items.len() && items.iter().all(|item| plan.item(&item.name).is_some());
     let hashes = items.iter().map(|item| match plan.item(&item.name) {

@@ -54,7 +54,7 @@ pub struct Publication {
     /// Whether it must be told even where the same plan was shown before, with another text.
     pub news: bool,
     /// How an execution ended by this, for the history.
-    pub ended: Option<&'static str>,
+    pub ended: Option<Outcome>,
 }
 
 /// One step of an execution.
@@ -105,4 +105,33 @@ pub struct Failure {
     pub message: String,
     /// The items whose state or message is known anew.
     pub steps: Vec<Step>,
+}
+
+/// How an execution ended, as the history has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything is in effect.
+    Completed,
+    /// The rest is, and some items failed.
+    CompletedWithErrors,
+    /// An item failed, and what comes after it was not begun.
+    Failed,
+    /// The action is no longer Apply.
+    Withdrawn,
+    /// Another plan takes its place.
+    Stale,
+}
+
+impl Outcome {
+    /// What it is called in `history[].outcome`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "Completed",
+            Self::CompletedWithErrors => "CompletedWithErrors",
+            Self::Failed => "Failed",
+            Self::Withdrawn => "Withdrawn",
+            Self::Stale => "Stale",
+        }
+    }
 }

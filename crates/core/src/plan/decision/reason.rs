@@ -20,6 +20,22 @@ pub mod condition {
     pub const READING_FAILED: &str = "ReadingFailed";
 }
 
+/// Reasons of events beside condition types. They are part of the events' names: another word makes another event.
+pub mod event {
+    /// An edit has approved the plan, and its execution begins.
+    pub const APPROVED: &str = "Approved";
+    /// An item was written and is in effect.
+    pub const ITEM_APPLIED: &str = "ItemApplied";
+    /// An item failed.
+    pub const ITEM_FAILED: &str = "ItemFailed";
+    /// No owner says any more that something is wrong.
+    pub const OWNER_HEALTHY: &str = "OwnerHealthy";
+    /// Machines have all of what was applied again.
+    pub const OVERRIDDEN_NO_MORE: &str = "OverriddenNoMore";
+    /// The object is so large that it can have no status.
+    pub const NO_ROOM_FOR_STATUS: &str = "NoRoomForStatus";
+}
+
 /// A plan waits for its first review.
 pub const PLAN_READY: &str = "PlanReady";
 /// The plan changed since it was reviewed, because a target did.

@@ -9,19 +9,18 @@ use crate::plan::wire::time;
 use object::limits::{cut_text, within_line};
 
 /// The types that are always there, each True in its phase only; automation waits for them by name.
-const PHASES: [(Phase, &str); 8] = [
-    (Phase::Ignored, "Ignored"),
-    (Phase::Drafting, "Drafting"),
-    (Phase::ReviewRequired, "ReviewRequired"),
-    (Phase::InProgress, "InProgress"),
-    (Phase::Completed, "Completed"),
-    (Phase::Drifted, "Drifted"),
-    (Phase::Failed, "Failed"),
-    (Phase::PrerequisiteFailed, "PrerequisiteFailed"),
+const PHASES: [Phase; 8] = [
+    Phase::Ignored,
+    Phase::Drafting,
+    Phase::ReviewRequired,
+    Phase::InProgress,
+    Phase::Completed,
+    Phase::Drifted,
+    Phase::Failed,
+    Phase::PrerequisiteFailed,
 ];
 /// The types that are there only once they have been True.
-const RARE_PHASES: [(Phase, &str); 2] =
-    [(Phase::CompletedWithErrors, "CompletedWithErrors"), (Phase::CompletedWithUpgrade, "CompletedWithUpgrade")];
+const RARE_PHASES: [Phase; 2] = [Phase::CompletedWithErrors, Phase::CompletedWithUpgrade];
 
 /// The longest message that a condition may have.
 const MESSAGE_LIMIT: usize = 32_768;
@@ -57,7 +56,7 @@ pub fn of_others(status: Option<&VirtPlatformConfigStatus>) -> impl Iterator<Ite
 }
 
 fn is_ours(found: &Condition) -> bool {
-    let mut phases = PHASES.iter().chain(&RARE_PHASES).map(|(_, name)| *name);
+    let mut phases = PHASES.iter().chain(&RARE_PHASES).map(|phase| phase.name());
     let others = [
         condition::READY,
         condition::RECONCILING,
@@ -75,13 +74,13 @@ fn is_ours(found: &Condition) -> bool {
 #[must_use]
 pub fn derive(old: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<Condition> {
     let mut new = Vec::new();
-    for (phase, name) in PHASES {
+    for (phase, name) in PHASES.map(|phase| (phase, phase.name())) {
         // An upgrade that waits for review changes nothing about what is completed.
         let holds =
             phase == verdict.phase || (phase == Phase::Completed && verdict.phase == Phase::CompletedWithUpgrade);
         new.push(wanted(name, holds, verdict));
     }
-    for (phase, name) in RARE_PHASES {
+    for (phase, name) in RARE_PHASES.map(|phase| (phase, phase.name())) {
         let holds = phase == verdict.phase;
         if holds || old.iter().any(|condition| condition.type_ == name) {
             new.push(wanted(name, holds, verdict));
@@ -206,7 +205,7 @@ fn wanted(name: &str, holds: bool, verdict: &Verdict<'_>) -> Condition {
         type_: name.to_owned(),
         status: if holds { "True" } else { "False" }.to_owned(),
         reason: if tells { verdict.reason } else { reason::NOT_APPLICABLE }.to_owned(),
-        message: if tells { cut(verdict.message) } else { format!("The phase is {:?}.", verdict.phase) },
+        message: if tells { cut(verdict.message) } else { format!("The phase is {}.", verdict.phase) },
         observed_generation: Some(verdict.generation),
         last_transition_time: time(Timestamp::UNIX_EPOCH),
     }
@@ -254,7 +253,7 @@ mod tests {
     fn at_most_one_phase_is_true_and_every_field_is_filled() {
         for phase in ALL {
             let conditions = derive(&[], &verdict(phase), seconds(10));
-            let names: Vec<_> = PHASES.iter().map(|(_, name)| *name).collect();
+            let names: Vec<_> = PHASES.iter().map(|phase| phase.name()).collect();
             let holding = conditions.iter().filter(|c| c.status == "True" && names.contains(&c.type_.as_str())).count();
             let exactly = !matches!(phase, Phase::Pending | Phase::CompletedWithErrors);
             assert_eq!(holding, usize::from(exactly), "{phase:?}");

@@ -17,6 +17,7 @@ use crate::api::{
     TargetRef, VirtPlatformConfigStatus as Status,
 };
 use crate::plan::Plan;
+use crate::plan::decision::Outcome;
 use crate::plan::decision::approval::THRASHING;
 use crate::plan::decision::changes::{drifted_inputs, is_trace, with_earlier_values};
 use crate::plan::decision::observed::is_made_anew;
@@ -74,18 +75,18 @@ pub fn compose(
     let (phase, reason, text) = match decision {
         Decision::Leave | Decision::Hold => return None,
         Decision::StandAside => {
-            end(&mut status, seen, Some("Withdrawn"), now);
+            end(&mut status, seen, Some(Outcome::Withdrawn), now);
             if let Some(planned) = &mut status.planned_spec {
                 planned.used_plan_hash = still_named(planned.used_plan_hash.take(), seen);
             }
             (Phase::Ignored, reason::IGNORED, summary::IGNORED.to_owned())
         }
         Decision::Reject(problem) => {
-            end(&mut status, seen, Some("Failed"), now);
+            end(&mut status, seen, Some(Outcome::Failed), now);
             (Phase::Failed, reason::INVALID, problem.clone())
         }
         Decision::AwaitPrerequisites(missing) => {
-            end(&mut status, seen, Some("Stale"), now);
+            end(&mut status, seen, Some(Outcome::Stale), now);
             (Phase::PrerequisiteFailed, reason::PREREQUISITES_FAILED, missing.join("\n"))
         }
         Decision::Publish(publication) => publish(&mut status, seen, publication, &mut changed, now),
@@ -97,7 +98,7 @@ pub fn compose(
             if let Some(planned) = &mut status.planned_spec {
                 planned.replan.clone_from(&seen.wanted.replan);
             }
-            let outcome = if *phase == Phase::Failed { "Failed" } else { "CompletedWithErrors" };
+            let outcome = if *phase == Phase::Failed { Outcome::Failed } else { Outcome::CompletedWithErrors };
             end(&mut status, seen, Some(outcome), now);
             (*phase, reason::ITEM_FAILED, message.clone())
         }
@@ -191,7 +192,7 @@ fn execute(
     now: Timestamp,
 ) -> (Phase, &'static str, String) {
     if execution.replaces {
-        end(status, seen, Some("Stale"), now);
+        end(status, seen, Some(Outcome::Stale), now);
     }
     let begins = execution.replaces || seen.status.phase != Some(Phase::InProgress) || seen.status.approval.is_none();
     if let Some(plan) = planned(seen).filter(|_| begins) {
@@ -473,7 +474,7 @@ fn forget_oldest(history: &mut Vec<HistoryEntry>) {
 }
 
 /// An execution, if one was under way, has ended: into the history, and its approval is used up.
-fn end(status: &mut Status, seen: &Observed<'_>, outcome: Option<&str>, now: Timestamp) {
+fn end(status: &mut Status, seen: &Observed<'_>, outcome: Option<Outcome>, now: Timestamp) {
     let executing = status.phase == Some(Phase::InProgress);
     if let (Some(approval), Some(outcome), true) = (&status.approval, outcome, executing) {
         let is_written = |name: &str| {
@@ -483,7 +484,7 @@ fn end(status: &mut Status, seen: &Observed<'_>, outcome: Option<&str>, now: Tim
         let entry = HistoryEntry {
             plan_hash: approval.plan_hash.clone(),
             at: time(now),
-            outcome: outcome.to_owned(),
+            outcome: outcome.name().to_owned(),
             approved_by: Some(approval.by.clone()),
             how: Some(approval.how),
             approved_at: Some(approval.at.clone()),

@@ -9,6 +9,7 @@ use super::tests::{CREATE, DONE, HALF, World, basis, plan};
 use super::*;
 use crate::api::{HistoryEntry, Input, Operation, Replaced, Severity, TargetRef};
 use crate::plan::Basis;
+use crate::plan::decision::Outcome;
 use crate::plan::decision::observed;
 use crate::plan::items::{Moved, one_by_one};
 use crate::plan::overrides::PATCH;
@@ -42,7 +43,7 @@ fn t3_a_pool_that_lets_more_machines_reboot_stops_the_waves_that_are_left() {
         let next = world.look(rebooting(HALF, at_a_time, machines));
         match says {
             Some(says) => {
-                assert!(matches!(&next, Decision::Publish(end) if end.ended == Some("Stale")), "{next:?}");
+                assert!(matches!(&next, Decision::Publish(end) if end.ended == Some(Outcome::Stale)), "{next:?}");
                 assert!(text(&world).contains(says), "{}", text(&world));
                 assert!(!world.look(rebooting(HALF, at_a_time, machines)).is_execution());
             }
