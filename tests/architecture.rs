@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -465,4 +465,27 @@ fn the_rooms_of_a_plan_are_a_stair() {
         }
     }
     assert!(steps > 40, "{steps} imports between rooms");
+}
+
+/// One word, one thing: two types of one name are told apart by nobody who greps.
+#[test]
+fn a_type_has_a_name_of_its_own() {
+    let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in ["src", "crates", "profiles"].iter().flat_map(|folder| sources(folder)).filter(|path| !is_test(path)) {
+        // The model check and the tests of a crate have a world of their own.
+        if path.components().any(|part| part.as_os_str() == "model" || part.as_os_str() == "tests") {
+            continue;
+        }
+        for line in code(&path).lines() {
+            let item =
+                line.trim_start_matches("pub ").trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
+            let mut words = item.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+            if ["struct", "enum", "trait", "type"].contains(&words.next().unwrap_or_default()) {
+                let name = words.next().unwrap_or_default().to_owned();
+                places.entry(name).or_default().insert(path.display().to_string());
+            }
+        }
+    }
+    let twice: Vec<_> = places.iter().filter(|(_, places)| places.len() > 1).collect();
+    assert!(places.len() > 200 && twice.is_empty(), "{twice:#?}");
 }

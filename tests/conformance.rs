@@ -10,7 +10,7 @@ use std::path::Path;
 use advisor_core::plan::check_drafts;
 use advisor_engine::registry::PROFILES;
 use profile_sdk::{
-    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, LeftOut, OptionsError, Planner,
+    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, LeftOutFeature, OptionsError, Planner,
     Prerequisite, Profile, Read, Surroundings,
 };
 use serde_json::{Map, Value, json};
@@ -275,9 +275,9 @@ impl Planner for Careless {
         Ok(Vec::new())
     }
 
-    fn left_out(&self, inputs: &Inputs) -> Result<Vec<LeftOut>, DraftError> {
+    fn left_out(&self, inputs: &Inputs) -> Result<Vec<LeftOutFeature>, DraftError> {
         let is_left_out = self.0 == Asks::LeftOut && !inputs.serves(&GADGET);
-        let left_out = LeftOut { feature: "f".into(), reason: "the kind is not there".into() };
+        let left_out = LeftOutFeature { feature: "f".into(), reason: "the kind is not there".into() };
         Ok(if is_left_out { vec![left_out] } else { Vec::new() })
     }
 }

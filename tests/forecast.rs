@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use advisor_core::plan::items::Effect;
-use advisor_core::rollout::{MachineConfigPools, Outlook, Planned, Rollouts};
+use advisor_core::rollout::{MachineConfigPools, Outlook, PlannedChange, Rollouts};
 use mco_simulator::api::{MachineConfig, MachineConfigSpec, MachineConfiguration};
 use mco_simulator::policy::{self, Disruption};
 use mco_simulator::release::MAIN;
@@ -190,7 +190,7 @@ impl Cluster {
             }
         }
         rollouts.saw_all(&pools);
-        let planned = Planned { live, result, takes_back: result.is_none(), leaving: &[] };
+        let planned = PlannedChange { live, result, takes_back: result.is_none(), leaving: &[] };
         for _ in 0..10 {
             match rollouts.outlook(planned) {
                 Outlook::Known(known) => return known,

@@ -16,7 +16,7 @@ use advisor_core::plan::items::prune;
 use advisor_core::plan::overrides::Choices;
 use advisor_core::plan::{Basis, Plan};
 use advisor_core::rollout::{MachineConfigPools, Rollouts};
-use advisor_engine::engine::{Drafting, Engine, Task, Wanted};
+use advisor_engine::engine::{DraftedPlan, Drafting, Engine, Task};
 use advisor_engine::registry;
 use object::limits;
 use operator_kit::clock::now;
@@ -89,11 +89,12 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
             Remembered::default(),
         )
         .await;
-    let Wanted { mut drafts, inputs, exclusions, left_out, .. } = match drafting.map_err(|error| error.to_string())? {
-        Drafting::Drafted(wanted) => wanted,
-        Drafting::Missing(missing) => return Err(missing.join("\n")),
-        Drafting::Invalid(problem) => return Err(problem),
-    };
+    let DraftedPlan { mut drafts, inputs, exclusions, left_out, .. } =
+        match drafting.map_err(|error| error.to_string())? {
+            Drafting::Drafted(wanted) => wanted,
+            Drafting::Missing(missing) => return Err(missing.join("\n")),
+            Drafting::Invalid(problem) => return Err(problem),
+        };
     let overrides = config.spec.overrides.clone();
     let choices = Choices { overrides, items: config.spec.items.clone(), exclusions }.at(now());
     let status = config.status.unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use profile_sdk::LeftOut;
+use profile_sdk::LeftOutFeature;
 
 use advisor_core::api::Operation;
 use advisor_core::plan::Plan;
@@ -59,7 +59,7 @@ fn items(plan: &Plan, heading: &str, impact: impl Fn(&PlanItem) -> String) -> St
     if !plan.left_out.is_empty() {
         text.push_str("#\n# Not planned here:\n");
     }
-    for LeftOut { feature, reason } in &plan.left_out {
+    for LeftOutFeature { feature, reason } in &plan.left_out {
         let _ = writeln!(text, "# - {feature}: {reason}.");
     }
     // What others have written moves no cursor and hides nothing.

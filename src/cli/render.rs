@@ -16,7 +16,7 @@ use advisor_core::plan::items::Effect;
 use advisor_core::plan::offline;
 use advisor_core::plan::overrides::Choices;
 use advisor_core::plan::{Basis, Plan};
-use advisor_core::rollout::{MachineConfigPools, Outlook, Planned, Rollouts};
+use advisor_core::rollout::{MachineConfigPools, Outlook, PlannedChange, Rollouts};
 use advisor_engine::engine::{answers, exclusions, undeclared};
 use advisor_engine::registry;
 
@@ -158,7 +158,7 @@ fn effect(
     live: Option<&Value>,
     result: &Value,
 ) -> Result<Effect, String> {
-    let planned = Planned { live, result: Some(result), takes_back: false, leaving: &[] };
+    let planned = PlannedChange { live, result: Some(result), takes_back: false, leaving: &[] };
     loop {
         match pools.outlook(planned) {
             Outlook::Known(known) => return known,

@@ -10,7 +10,7 @@ use super::watches::{Scope, crd_subject};
 use advisor_cluster::{Served, Subject};
 use advisor_core::api::{Item, TargetRef, VirtPlatformConfigSpec};
 use advisor_engine::engine::{Engine, Kinds};
-use advisor_engine::registry::{self, Watched};
+use advisor_engine::registry::{self, WatchScope};
 
 /// Opens the watches that `config` will need, so that a replica which comes to lead has them. What can't be opened now is
 /// opened then.
@@ -73,7 +73,7 @@ pub(super) fn scopes(
     targets: impl IntoIterator<Item = TargetRef>,
 ) -> Vec<Scope> {
     let targets: Vec<_> = targets.into_iter().collect();
-    let declared = registry::watched(profile).into_iter().filter_map(|Watched { kind, namespace, name }| {
+    let declared = registry::watched(profile).into_iter().filter_map(|WatchScope { kind, namespace, name }| {
         // CRDs are followed by a watch of their own.
         let served = served.get(&kind).filter(|_| kind.group != "apiextensions.k8s.io")?;
         Some(Scope { served: served.clone(), namespace, name })

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::Context;
 use super::followed::{read_targets, reads, scopes, served_kinds};
-use super::memory::{Circumstances, Drafted, Memory, Previewed, Slow};
+use super::memory::{CachedItem, Circumstances, Drafted, Memory, Slow};
 use super::progress::{change, explained, only_rollouts, standing};
 use super::triggers::Causes;
 use super::watches::NotListed;
@@ -33,7 +33,7 @@ use advisor_core::plan::overrides::Choices;
 use advisor_core::plan::status::overridden;
 use advisor_core::plan::target;
 use advisor_core::plan::{Basis, Plan};
-use advisor_core::rollout::Change;
+use advisor_core::rollout::ChangeKind;
 use advisor_engine::engine::{self, CONCURRENCY, Drafting, Engine, EngineError, Task, version};
 use advisor_engine::registry::{self, Profiles};
 use operator_kit::clock::now;
@@ -127,7 +127,7 @@ pub(super) async fn world(
     }
     // Read versions are remembered, so that only other versions are news.
     let seen = |subject: Subject, version: Option<String>| ctx.triggers.seen(config, subject, version);
-    let look = Look {
+    let look = Gathering {
         ctx,
         config,
         profile,
@@ -183,7 +183,7 @@ pub(super) async fn resolve(ctx: &Context, kind: &Kind) -> Result<Option<Served>
 }
 
 /// One look at the world.
-struct Look<'a> {
+struct Gathering<'a> {
     ctx: &'a Context,
     config: &'a str,
     profile: &'a dyn Profile,
@@ -201,7 +201,7 @@ struct Look<'a> {
     engine: Engine<'a>,
 }
 
-impl Look<'_> {
+impl Gathering<'_> {
     /// Reads the inputs and lets the profile draft. The inner error is what to decide from instead.
     async fn draft(
         &self,
@@ -221,7 +221,7 @@ impl Look<'_> {
         Ok(
             match self.engine.draft(planner, &engine::manager(self.config), self.profile.kinds(), &served, used).await?
             {
-                Drafting::Drafted(engine::Wanted { mut drafts, inputs, exclusions, left_out, used }) => {
+                Drafting::Drafted(engine::DraftedPlan { mut drafts, inputs, exclusions, left_out, used }) => {
                     let generation = self.wanted.generation;
                     drafts.extend(prune::departed(self.status, &drafts, self.wanted.options.as_ref()));
                     let unwatched = self.follow(&served.served, read_targets(planner), &drafts).await?;
@@ -280,7 +280,7 @@ impl Look<'_> {
         let items = self.engine.items(task, reused).await?;
         let mut previewed = BTreeMap::new();
         for ((draft, item), circumstances) in drafts.iter().zip(items).zip(circumstances) {
-            let mut known = Previewed { followed: item.followed.clone(), circumstances, draft: draft.clone(), item };
+            let mut known = CachedItem { followed: item.followed.clone(), circumstances, draft: draft.clone(), item };
             if let Some(item) = self.status.items.iter().find(|item| item.name == draft.name) {
                 known.item.since = memory.since(item, &known.item);
             }
@@ -348,7 +348,7 @@ impl Look<'_> {
         draft: &Draft,
         choices: &Choices,
         drafted: &Drafted,
-        known: Option<&Previewed>,
+        known: Option<&CachedItem>,
     ) -> Result<Option<PlanItem>, GatherError> {
         let Some(known) = known else {
             return Ok(None);
@@ -453,7 +453,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    async fn add_rollout(&self, known: &mut Previewed, slow: &mut BTreeMap<String, Slow>) -> Result<(), GatherError> {
+    async fn add_rollout(&self, known: &mut CachedItem, slow: &mut BTreeMap<String, Slow>) -> Result<(), GatherError> {
         let item = self.status.items.iter().find(|item| item.name == known.item.name);
         if matches!(known.draft.body, Body::Remove(_)) {
             let under_way = item.filter(|item| item.state == ItemState::InProgress);
@@ -463,11 +463,13 @@ impl Look<'_> {
                 (None, None, _) => {
                     let TargetRef { api_version, kind, name, .. } = &known.item.target;
                     let gone = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "pools": item.pools});
-                    known.item.rollout = standing(self.ctx, &gone, Change::Removed).await?;
+                    known.item.rollout = standing(self.ctx, &gone, ChangeKind::Removed).await?;
                     known.followed = Some(gone);
                 }
                 // Others have a part in it, and it stays without ours.
-                (Some(_), Some(_), Some(left)) => known.item.rollout = standing(self.ctx, left, Change::Edited).await?,
+                (Some(_), Some(_), Some(left)) => {
+                    known.item.rollout = standing(self.ctx, left, ChangeKind::Edited).await?
+                }
                 // It is on its way out, and not gone.
                 _ => {}
             }

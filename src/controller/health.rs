@@ -121,7 +121,7 @@ impl Health {
     }
 
     /// A watch of `kind` begins. It is listed until the answer is dropped.
-    pub(super) fn begin(&self, kind: &ApiResource) -> Watched {
+    pub(super) fn begin(&self, kind: &ApiResource) -> WatchHandle {
         let health = WatchHealth {
             group: kind.group.clone(),
             version: kind.version.clone(),
@@ -134,7 +134,7 @@ impl Health {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let reopening = Reopening::new(RandomState::new().hash_one(id) as u32);
         self.entries().insert(id, Entry { health, failures_in_a_row: 0, reopening });
-        Watched { all: self.clone(), id }
+        WatchHandle { all: self.clone(), id }
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
@@ -143,18 +143,18 @@ impl Health {
 }
 
 /// One watch, as long as it is wanted.
-pub(super) struct Watched {
+pub(super) struct WatchHandle {
     all: Health,
     id: u64,
 }
 
-impl Drop for Watched {
+impl Drop for WatchHandle {
     fn drop(&mut self) {
         self.all.entries().remove(&self.id);
     }
 }
 
-impl Watched {
+impl WatchHandle {
     /// `client`, for the requests of this watch alone: what becomes of them is noted, and they are spaced where they come to nothing.
     pub(super) fn client(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
@@ -319,7 +319,7 @@ mod tests {
 
     use super::*;
 
-    fn begun() -> (Health, Watched) {
+    fn begun() -> (Health, WatchHandle) {
         let health = Health::default();
         let watched = health.begin(&ApiResource::erase::<VirtPlatformConfig>(&()));
         (health, watched)

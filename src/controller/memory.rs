@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use profile_sdk::{Draft, LeftOut, Remembered};
+use profile_sdk::{Draft, LeftOutFeature, Remembered};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -38,7 +38,7 @@ pub(super) struct Memory {
     /// What the profile drafted last.
     pub(super) drafted: Option<Arc<Drafted>>,
     /// The items as they were planned last, by name.
-    pub(super) items: BTreeMap<String, Previewed>,
+    pub(super) items: BTreeMap<String, CachedItem>,
     /// Of the items that the status shows: their hash, and the fields that they were made from.
     pub(super) shown: BTreeMap<String, (String, BTreeMap<String, Glimpse>)>,
     /// When to look without an event.
@@ -124,7 +124,7 @@ pub(super) struct Drafted {
     /// What administrators have excluded.
     pub(super) exclusions: Exclusions,
     /// The parts of the profile of which nothing is wanted here.
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<LeftOutFeature>,
     /// What the profile used of the objects that it read.
     pub(super) used: Remembered,
     /// The drafts whose objects may not be watched, with what to do for that.
@@ -133,7 +133,7 @@ pub(super) struct Drafted {
 
 /// A planned item, and what it was planned from.
 #[derive(Clone)]
-pub(super) struct Previewed {
+pub(super) struct CachedItem {
     pub(super) item: PlanItem,
     /// Name, labels and spec of the object, where its rollout is followed.
     pub(super) followed: Option<Value>,

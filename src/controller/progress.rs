@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 use super::Context;
 use super::gather::{GatherError, resolve};
-use super::memory::{Memory, Previewed, Slow};
+use super::memory::{CachedItem, Memory, Slow};
 use advisor_core::api::{Item, ItemState, Operation, Phase, VirtPlatformConfigStatus};
 use advisor_core::plan::items::health::Rollout;
-use advisor_core::rollout::{Change, Standing};
+use advisor_core::rollout::{ChangeKind, Progress};
 
 /// How far written items are, if that is all there is to know: something is under way, and nothing can be written.
 pub(super) async fn only_rollouts(
@@ -47,7 +47,7 @@ pub(super) async fn explained(
     ctx: &Context,
     slow: &mut BTreeMap<String, Slow>,
     item: &str,
-    (object, change): (&Value, Change),
+    (object, change): (&Value, ChangeKind),
     rollout: Rollout,
 ) -> Rollout {
     let Rollout::Waiting { text, paused: false } = &rollout else {
@@ -91,7 +91,7 @@ async fn holdups(ctx: &Context, object: &Value) -> Vec<String> {
 pub(super) fn machines_updated(
     ctx: &Context,
     status: &VirtPlatformConfigStatus,
-    known: &BTreeMap<String, Previewed>,
+    known: &BTreeMap<String, CachedItem>,
 ) -> Option<u32> {
     let executing = status.phase == Some(Phase::InProgress);
     let is_written = |item: &&Item| {
@@ -109,11 +109,11 @@ pub(super) fn machines_updated(
 }
 
 /// How far `object` is, reading what must be read for it.
-pub(super) async fn standing(ctx: &Context, object: &Value, change: Change) -> Result<Rollout, GatherError> {
+pub(super) async fn standing(ctx: &Context, object: &Value, change: ChangeKind) -> Result<Rollout, GatherError> {
     loop {
         let unread = match ctx.rollouts.standing(object, change) {
-            Standing::Known(rollout) => return Ok(rollout),
-            Standing::Unread(unread) => unread,
+            Progress::Known(rollout) => return Ok(rollout),
+            Progress::Unread(unread) => unread,
         };
         let kind = ctx.rollouts.learned();
         let served = resolve(ctx, &kind).await?;
@@ -128,7 +128,7 @@ pub(super) async fn standing(ctx: &Context, object: &Value, change: Change) -> R
                 None => None,
             };
             // That what was removed is gone is what is asked for.
-            if read.is_none() && change != Change::Removed {
+            if read.is_none() && change != ChangeKind::Removed {
                 return Err(GatherError::Rendered { object: describe() });
             }
             ctx.rollouts.learn(object, &name, read.as_ref());
@@ -137,10 +137,10 @@ pub(super) async fn standing(ctx: &Context, object: &Value, change: Change) -> R
 }
 
 /// How the item changed its object: an edit leaves more to prove than a new object.
-pub(super) fn change(item: Option<&Item>) -> Change {
+pub(super) fn change(item: Option<&Item>) -> ChangeKind {
     match item {
-        Some(item) if item.operation == Operation::Remove => Change::Removed,
-        Some(item) if item.operation == Operation::Update && item.state == ItemState::InProgress => Change::Edited,
-        Some(_) | None => Change::New,
+        Some(item) if item.operation == Operation::Remove => ChangeKind::Removed,
+        Some(item) if item.operation == Operation::Update && item.state == ItemState::InProgress => ChangeKind::Edited,
+        Some(_) | None => ChangeKind::New,
     }
 }

@@ -30,7 +30,7 @@ use advisor_core::plan::decision::reason;
 use advisor_core::plan::decision::{Decision, LookAgain};
 use advisor_core::plan::status;
 use advisor_core::plan::status::conditions;
-use advisor_core::plan::status::conditions::Verdict;
+use advisor_core::plan::status::conditions::PhaseReport;
 use advisor_core::plan::wire;
 use advisor_engine::registry;
 use object::limits;
@@ -492,7 +492,7 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
         limits::words(&invalid.error)
     );
     let generation = invalid.metadata.generation.unwrap_or_default();
-    let verdict = Verdict {
+    let verdict = PhaseReport {
         phase: Phase::Failed,
         reason: reason::INVALID,
         message: &message,

@@ -185,7 +185,7 @@ fn approved(status: &Status, approval: &Approval) -> String {
 mod tests {
     use super::*;
     use advisor_core::api::Summary;
-    use advisor_core::plan::status::conditions::{self, Verdict};
+    use advisor_core::plan::status::conditions::{self, PhaseReport};
 
     fn status(phase: Phase, text: &str) -> Status {
         let summary = Summary { text: text.to_owned(), ..Summary::default() };
@@ -259,7 +259,7 @@ mod tests {
         let since = |second| Some(Time(at(second)));
         let mut executing = status(Phase::InProgress, "under way");
         let verdict = |phase, second| {
-            let verdict = Verdict {
+            let verdict = PhaseReport {
                 phase,
                 reason: "R",
                 message: "m",

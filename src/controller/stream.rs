@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
-use super::health::Watched;
+use super::health::WatchHandle;
 use super::memory::spread;
 use advisor_cluster::ClusterError;
 
@@ -27,7 +27,7 @@ const LASTING: Duration = Duration::from_secs(10);
 const CANNOT_STREAM: [u16; 2] = [400, 422];
 
 /// What a metadata watch tells.
-pub(super) enum Told {
+pub(super) enum StreamItem {
     Began,
     Changed(Object),
     Listed,
@@ -50,26 +50,31 @@ pub(super) fn events<K>(
     api: Api<K>,
     kind: &str,
     only: Option<&str>,
-    watched: Watched,
+    watched: WatchHandle,
     content: fn(&K) -> Option<u64>,
-) -> impl Stream<Item = Told> + Send + use<K>
+) -> impl Stream<Item = StreamItem> + Send + use<K>
 where
     K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
     let kind = kind.to_owned();
     watched.follow(list_and_watch(api, only)).filter_map(move |event| {
         let changed = |object: &K, version, content| {
-            Some(Told::Changed(Object { namespace: object.namespace(), name: object.name_any(), version, content }))
+            Some(StreamItem::Changed(Object {
+                namespace: object.namespace(),
+                name: object.name_any(),
+                version,
+                content,
+            }))
         };
         let told = match event {
-            Ok(Event::Init) => Some(Told::Began),
-            Ok(Event::InitDone) => Some(Told::Listed),
+            Ok(Event::Init) => Some(StreamItem::Began),
+            Ok(Event::InitDone) => Some(StreamItem::Listed),
             Ok(Event::Apply(object) | Event::InitApply(object)) => {
                 changed(&object, object.resource_version(), content(&object))
             }
             Ok(Event::Delete(object)) => changed(&object, None, None),
-            Err(error) if is_not_served(&error) => Some(Told::NotServed),
-            Err(error) if is_forbidden(&error) => Some(Told::Forbidden),
+            Err(error) if is_not_served(&error) => Some(StreamItem::NotServed),
+            Err(error) if is_forbidden(&error) => Some(StreamItem::Forbidden),
             Err(error) => {
                 tracing::debug!(kind, %error, "watch interrupted");
                 None
@@ -95,7 +100,7 @@ where
         field_selector: only.map(|name| format!("metadata.name={name}")),
         ..watcher::Config::default()
     };
-    let source = Source {
+    let source = WatchSource {
         events: opened(&api, &config, false),
         api,
         config,
@@ -113,7 +118,7 @@ where
 }
 
 /// Where the events come from.
-struct Source<K> {
+struct WatchSource<K> {
     api: Api<K>,
     config: watcher::Config,
     events: BoxStream<'static, watcher::Result<Event<K>>>,
@@ -140,7 +145,7 @@ where
     watcher(api.clone(), config).boxed()
 }
 
-impl<K> Source<K>
+impl<K> WatchSource<K>
 where
     K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
 {

@@ -24,7 +24,7 @@ use tokio::task::AbortHandle;
 
 use super::content;
 use super::health::Health;
-use super::stream::{Object, Told, events, is_forbidden, is_not_served, list_and_watch};
+use super::stream::{Object, StreamItem, events, is_forbidden, is_not_served, list_and_watch};
 use super::triggers::{Causes, Triggers};
 use advisor_cluster::{Cluster, Served, Subject};
 use advisor_core::api::TargetRef;
@@ -49,7 +49,7 @@ pub(super) struct NotListed {
 }
 
 /// Group, kind, and the namespace and the name if only those are watched.
-type Key = (String, String, Option<&'static str>, Option<&'static str>);
+type WatchKey = (String, String, Option<&'static str>, Option<&'static str>);
 
 /// A kind to watch: everywhere or in one namespace, all objects or those of one name.
 #[derive(Clone)]
@@ -75,12 +75,12 @@ pub(super) struct Watches {
     rollouts: Arc<dyn Rollouts>,
     health: Health,
     /// Not shared with the tasks of the watches, so that these end when this is dropped.
-    open: Mutex<BTreeMap<Key, Open>>,
-    state: Arc<Mutex<State>>,
+    open: Mutex<BTreeMap<WatchKey, Open>>,
+    state: Arc<Mutex<WatchTable>>,
 }
 
 #[derive(Default)]
-struct State {
+struct WatchTable {
     /// CRDs of kinds that profiles declare, and the version that was told last.
     crds: BTreeMap<String, String>,
     /// What configurations look at the rollouts for.
@@ -119,11 +119,11 @@ impl Watches {
         Self { cluster, triggers, rollouts, health, open: Mutex::default(), state: Arc::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WatchTable> {
         lock(&self.state)
     }
 
-    fn watches(&self) -> MutexGuard<'_, BTreeMap<Key, Open>> {
+    fn watches(&self) -> MutexGuard<'_, BTreeMap<WatchKey, Open>> {
         lock(&self.open)
     }
 
@@ -233,20 +233,20 @@ impl Watches {
             let mut events = pin!(events(api, &resource.kind, None, watched, |_| None));
             while let Some(event) = events.next().await {
                 let changed = match event {
-                    Told::Changed(crd) if names.contains_key(&crd.name) => {
+                    StreamItem::Changed(crd) if names.contains_key(&crd.name) => {
                         listed.insert(crd.name.clone());
                         vec![(crd.name, crd.version)]
                     }
-                    Told::Began => {
+                    StreamItem::Began => {
                         listed.clear();
                         Vec::new()
                     }
-                    Told::Listed => {
+                    StreamItem::Listed => {
                         began = true;
                         let known: Vec<_> = lock(&state).crds.keys().cloned().collect();
                         known.into_iter().filter(|name| !listed.contains(name)).map(|name| (name, None)).collect()
                     }
-                    Told::Changed(_) | Told::NotServed | Told::Forbidden => Vec::new(),
+                    StreamItem::Changed(_) | StreamItem::NotServed | StreamItem::Forbidden => Vec::new(),
                 };
                 for (name, version) in changed {
                     let Some((group, _)) = names.get(&name) else { continue };
@@ -321,13 +321,13 @@ impl Watches {
             let mut refusals = 0;
             while let Some(event) = events.next().await {
                 match event {
-                    Told::Changed(object) => {
+                    StreamItem::Changed(object) => {
                         let Object { namespace, name, version, content } = object;
                         let subject = Subject { group: group.clone(), kind: kind.clone(), namespace, name };
                         triggers.told(&subject, version.as_deref(), content);
                     }
-                    Told::Began => {}
-                    Told::Listed => {
+                    StreamItem::Began => {}
+                    StreamItem::Listed => {
                         // Whoever was there before a reconnect and is not there now is in no event.
                         refusals = 0;
                         let before = listing.send_replace(Listing::Listed);
@@ -335,7 +335,7 @@ impl Watches {
                             triggers.may_have_changed(group, kind);
                         }
                     }
-                    Told::Forbidden => {
+                    StreamItem::Forbidden => {
                         refusals += 1;
                         let before = *listing.borrow();
                         // A server that starts refuses for a moment what it does not know yet.
@@ -347,7 +347,7 @@ impl Watches {
                             triggers.may_have_changed(group, kind);
                         }
                     }
-                    Told::NotServed => {
+                    StreamItem::NotServed => {
                         cluster.forget_kinds(group);
                         triggers.may_have_changed(group, kind);
                         return;
@@ -436,7 +436,7 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Marks the configurations for which the rollouts look different now.
-fn tell_rollouts(state: &Mutex<State>, triggers: &Triggers, rollouts: &dyn Rollouts) {
+fn tell_rollouts(state: &Mutex<WatchTable>, triggers: &Triggers, rollouts: &dyn Rollouts) {
     let mut concerned = Vec::new();
     for (config, interests) in &mut lock(state).rolling {
         let mut causes = Causes::default();
@@ -467,7 +467,7 @@ pub(super) fn crd_subject(name: &str) -> Subject {
     }
 }
 
-fn key(scope: &Scope) -> Key {
+fn key(scope: &Scope) -> WatchKey {
     let resource = &scope.served.resource;
     (resource.group.clone(), resource.kind.clone(), scope.namespace, scope.name)
 }

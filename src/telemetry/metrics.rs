@@ -32,10 +32,10 @@ type Histograms = Family<[Label; 1], Histogram, fn() -> Histogram>;
 
 /// Counters and durations of one operator. Clones are one and the same.
 #[derive(Debug, Clone)]
-pub struct Metrics(Arc<Inner>);
+pub struct Metrics(Arc<Counted>);
 
 #[derive(Debug)]
-struct Inner {
+struct Counted {
     requests: Counters<2>,
     looks: Counters<2>,
     errors: Counters<1>,
@@ -56,7 +56,7 @@ impl Default for Metrics {
     fn default() -> Self {
         let look: fn() -> Histogram = || Histogram::new(LOOK_SECONDS);
         let execution: fn() -> Histogram = || Histogram::new(EXECUTION_SECONDS);
-        Self(Arc::new(Inner {
+        Self(Arc::new(Counted {
             requests: Family::default(),
             looks: Family::default(),
             errors: Family::default(),
@@ -90,8 +90,8 @@ fn profile(name: &str) -> Label {
 impl Metrics {
     /// Adds them to `registry`.
     pub fn register(&self, registry: &mut Registry) {
-        let Inner { requests, looks, errors, look_seconds, adds, retries, work_seconds, .. } = self.0.as_ref();
-        let Inner { plans, plan_seconds, executions, execution_seconds, drifts, .. } = self.0.as_ref();
+        let Counted { requests, looks, errors, look_seconds, adds, retries, work_seconds, .. } = self.0.as_ref();
+        let Counted { plans, plan_seconds, executions, execution_seconds, drifts, .. } = self.0.as_ref();
         define::API_REQUESTS.register(registry, requests.clone());
         define::LOOKS.register(registry, looks.clone());
         define::LOOK_ERRORS.register(registry, errors.clone());
@@ -127,12 +127,12 @@ impl Metrics {
     }
 
     /// A look at a configuration begins.
-    pub(crate) fn look(&self) -> Look {
+    pub(crate) fn look(&self) -> ReconcileTimer {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
         self.working().insert(id, began);
         self.0.adds.get_or_create(&queue()).inc();
-        Look { metrics: self.clone(), id, began }
+        ReconcileTimer { metrics: self.clone(), id, began }
     }
 
     /// How long the looks that are under way have taken so far.
@@ -164,13 +164,13 @@ impl Metrics {
 }
 
 /// A look that is under way; one that is given up counts as one that failed.
-pub(crate) struct Look {
+pub(crate) struct ReconcileTimer {
     metrics: Metrics,
     id: u64,
     began: Instant,
 }
 
-impl Look {
+impl ReconcileTimer {
     /// It came to its end; `failed` says that it will be made again.
     pub(crate) fn end(self, failed: bool) {
         let inner = &self.metrics.0;
@@ -186,7 +186,7 @@ impl Look {
     }
 }
 
-impl Drop for Look {
+impl Drop for ReconcileTimer {
     fn drop(&mut self) {
         self.metrics.working().remove(&self.id);
     }

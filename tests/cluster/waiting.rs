@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use advisor_core::api::Phase;
-use advisor_core::plan::status::conditions::{Verdict, derive};
+use advisor_core::plan::status::conditions::{PhaseReport, derive};
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, PROFILE, Setup, descheduler, root};
@@ -27,7 +27,7 @@ fn kstatus(objects: &[Value]) -> Vec<String> {
 #[test]
 fn a_kstatus_client_reads_every_phase_as_it_is_meant() {
     let object = |phase, observed: i64| {
-        let verdict = Verdict {
+        let verdict = PhaseReport {
             phase,
             reason: "Because",
             message: "text",

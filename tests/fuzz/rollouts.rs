@@ -1,6 +1,6 @@
 //! MachineConfigPools, and what takes effect through them, as nobody expects them.
 
-use advisor_core::rollout::{Change, MachineConfigPools, Outlook, Planned, Rollouts, Standing};
+use advisor_core::rollout::{ChangeKind, MachineConfigPools, Outlook, PlannedChange, Progress, Rollouts};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn whatever_pools_look_like_everything_is_known_in_the_end() {
     );
     let read = prop::collection::vec(mutated(machine_config("base")), 1..4);
     let found = prop::collection::vec(prop_oneof![mutated(node("n")), mutated(kubelet_config())], 0..3);
-    let change = select(vec![Change::New, Change::Edited, Change::Removed]);
+    let change = select(vec![ChangeKind::New, ChangeKind::Edited, ChangeKind::Removed]);
     run(
         "rollouts",
         (pools, object(), object(), read, found, change, 0_u8..8),
@@ -81,7 +81,7 @@ fn whatever_pools_look_like_everything_is_known_in_the_end() {
             pools.iter().for_each(|pool| rollouts.saw(pool));
             // In one round all that is asked for is gone, or looks the same.
             let answer = |rest: usize| read.get((READ - rest) % (read.len() + 1));
-            let planned = Planned {
+            let planned = PlannedChange {
                 live: Some(&live).filter(|_| shape & 1 == 0),
                 result: Some(&result).filter(|_| shape & 2 == 0),
                 takes_back: shape & 4 == 0,
@@ -110,12 +110,12 @@ fn whatever_pools_look_like_everything_is_known_in_the_end() {
             }
             let followed = rollouts.follow(&live).unwrap_or_else(|| live.clone());
             // What pools had is told of what is gone, and of nothing else.
-            let change = if followed.get("pools").is_some() { Change::Removed } else { change };
+            let change = if followed.get("pools").is_some() { ChangeKind::Removed } else { change };
             let mut rest = READ;
             loop {
                 match rollouts.standing(&followed, change) {
-                    Standing::Known(_) => break,
-                    Standing::Unread(names) => {
+                    Progress::Known(_) => break,
+                    Progress::Unread(names) => {
                         prop_assert!(!names.is_empty() && rest > 0, "{names:?} again and again");
                         names.iter().for_each(|name| rollouts.learn(&followed, name, answer(rest)));
                         rest -= 1;

@@ -17,7 +17,7 @@ pub type Profiles = &'static [&'static dyn Profile];
 
 /// What is watched of a kind: everything, or what is in a namespace or has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Watched {
+pub struct WatchScope {
     /// The kind.
     pub kind: Kind,
     /// The only namespace.
@@ -28,14 +28,14 @@ pub struct Watched {
 
 /// What is watched of the kinds that `profile` declares, as far as its plan touches them.
 #[must_use]
-pub fn watched(profile: &dyn Profile) -> BTreeSet<Watched> {
+pub fn watched(profile: &dyn Profile) -> BTreeSet<WatchScope> {
     let watched = |declared: &profile_sdk::Declared| {
         let kind = declared.kind;
         let mut uses = profile.kinds().iter().filter(|other| other.kind == kind);
         let everywhere = uses.clone().any(|other| other.namespace.is_none());
         let by_name = kind.is_built_in() && uses.all(|other| other.name.is_some());
         let namespace = declared.namespace.filter(|_| !everywhere);
-        Watched { kind, namespace, name: declared.name.filter(|_| by_name) }
+        WatchScope { kind, namespace, name: declared.name.filter(|_| by_name) }
     };
     profile.kinds().iter().filter(|declared| declared.access != Access::Ask).map(watched).collect()
 }

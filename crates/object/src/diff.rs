@@ -37,7 +37,7 @@ pub fn without_noise(object: &Value) -> Value {
 
 /// One value that differs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct FieldChange {
     /// An RFC 6901 pointer.
     pub path: String,
     /// The value before, if there was one.
@@ -48,13 +48,13 @@ pub struct Change {
 
 /// Every value that differs between `from` and `to`, in order of paths. Lists are compared as wholes.
 #[must_use]
-pub fn changes(from: &Value, to: &Value) -> Vec<Change> {
+pub fn changes(from: &Value, to: &Value) -> Vec<FieldChange> {
     let mut found = Vec::new();
     compare(from, to, &mut String::new(), &mut found);
     found
 }
 
-fn compare(from: &Value, to: &Value, path: &mut String, found: &mut Vec<Change>) {
+fn compare(from: &Value, to: &Value, path: &mut String, found: &mut Vec<FieldChange>) {
     match (from, to) {
         (Value::Object(before), Value::Object(after)) => {
             let mut keys: Vec<_> = before.keys().chain(after.keys().filter(|key| !before.contains_key(*key))).collect();
@@ -64,14 +64,14 @@ fn compare(from: &Value, to: &Value, path: &mut String, found: &mut Vec<Change>)
                 pointer::push(path, key);
                 match (before.get(key), after.get(key)) {
                     (Some(from), Some(to)) => compare(from, to, path, found),
-                    (from, to) => found.push(Change { path: path.clone(), from: from.cloned(), to: to.cloned() }),
+                    (from, to) => found.push(FieldChange { path: path.clone(), from: from.cloned(), to: to.cloned() }),
                 }
                 path.truncate(length);
             }
         }
         (from, to) if from == to => {}
         (from, to) => {
-            found.push(Change { path: path.clone(), from: Some(from.clone()), to: Some(to.clone()) });
+            found.push(FieldChange { path: path.clone(), from: Some(from.clone()), to: Some(to.clone()) });
         }
     }
 }

@@ -11,11 +11,11 @@ const BEAT: Duration = Duration::from_millis(500);
 
 /// When the working thread has shown last that it runs. Clones are one and the same.
 #[derive(Debug, Clone)]
-pub struct Pulse(Arc<Inner>);
+pub struct Pulse(Arc<Beats>);
 
 /// Times are milliseconds since `began`, by a clock that stands still while the machine is suspended: no thread is to blame for that.
 #[derive(Debug)]
-struct Inner {
+struct Beats {
     began: Instant,
     beaten: AtomicU64,
     longest: AtomicU64,
@@ -23,7 +23,7 @@ struct Inner {
 
 impl Default for Pulse {
     fn default() -> Self {
-        Self(Arc::new(Inner { began: Instant::now(), beaten: AtomicU64::new(0), longest: AtomicU64::new(0) }))
+        Self(Arc::new(Beats { began: Instant::now(), beaten: AtomicU64::new(0), longest: AtomicU64::new(0) }))
     }
 }
 

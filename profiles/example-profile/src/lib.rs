@@ -37,7 +37,7 @@ struct ExampleProfile;
 /// Options of the profile example-profile.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Settings {
+struct ExampleProfileOptions {
     /// What the ConfigMap holds.
     #[serde(default = "default_value")]
     #[schemars(length(min = 1, max = 100))]
@@ -54,7 +54,7 @@ impl Profile for ExampleProfile {
     }
 
     fn options_schema(&self, generator: &mut SchemaGenerator) -> Schema {
-        generator.subschema_for::<Settings>()
+        generator.subschema_for::<ExampleProfileOptions>()
     }
 
     fn kinds(&self) -> &'static [Declared] {
@@ -62,11 +62,11 @@ impl Profile for ExampleProfile {
     }
 
     fn configure(&self, options: Option<&Value>) -> Result<Box<dyn Planner>, OptionsError> {
-        Ok(Box::new(parse_options::<Settings>(ABOUT.options_key, options)?))
+        Ok(Box::new(parse_options::<ExampleProfileOptions>(ABOUT.options_key, options)?))
     }
 }
 
-impl Planner for Settings {
+impl Planner for ExampleProfileOptions {
     fn prerequisites(&self) -> Vec<Prerequisite> {
         vec![Prerequisite {
             kind: NAMESPACE,

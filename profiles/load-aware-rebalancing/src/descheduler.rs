@@ -26,7 +26,7 @@ const OPT_OUT: &str = "KubeVirtRelieveAndMigrate";
 /// What the installed CRD offers, of all that differs between releases.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Served {
+struct DeschedulerShape {
     /// The best of [`REBALANCING`].
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<String>,
@@ -97,7 +97,7 @@ fn has_fixed_thresholds(inputs: &Inputs) -> Result<bool, DraftError> {
 fn object(
     options: &LoadAware,
     inputs: &Inputs,
-    served: &Served,
+    served: &DeschedulerShape,
     chosen: &str,
     notes: &mut Vec<String>,
 ) -> Result<Value, DraftError> {
@@ -151,7 +151,7 @@ fn kept_profiles(inputs: &Inputs) -> Result<Vec<String>, DraftError> {
 
 /// Reads what the served version v1 of the CRD offers. Recorded is what of it matters, so that a release which adds
 /// another profile changes no plan.
-fn served(inputs: &Inputs) -> Result<Served, DraftError> {
+fn served(inputs: &Inputs) -> Result<DeschedulerShape, DraftError> {
     let served = inputs.derive(&descheduler_crd(), "/spec/versions", |versions| {
         let version = versions.and_then(Value::as_array)?.iter().find(|version| {
             version.get("name").and_then(Value::as_str) == Some("v1")
@@ -162,7 +162,7 @@ fn served(inputs: &Inputs) -> Result<Served, DraftError> {
         let offered = spec.pointer("/profiles/items/enum").and_then(Value::as_array).into_iter().flatten();
         let offered: Vec<_> = offered.filter_map(Value::as_str).map(str::to_owned).collect();
         let profile = REBALANCING.into_iter().find(|name| offered.iter().any(|other| other == name));
-        let served = Served {
+        let served = DeschedulerShape {
             instead: if profile.is_some() { Vec::new() } else { offered },
             profile: profile.map(str::to_owned),
             // The other profiles have it whenever they are offered.

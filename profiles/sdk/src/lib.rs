@@ -101,14 +101,14 @@ pub trait Planner: Send + Sync {
     /// # Errors
     ///
     /// As [`Planner::draft`].
-    fn left_out(&self, _inputs: &Inputs) -> Result<Vec<LeftOut>, DraftError> {
+    fn left_out(&self, _inputs: &Inputs) -> Result<Vec<LeftOutFeature>, DraftError> {
         Ok(Vec::new())
     }
 }
 
 /// A part of a profile of which nothing is planned on this cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct LeftOutFeature {
     /// The feature.
     pub feature: String,
     /// Why, and what to do for it, in one sentence without a full stop.

@@ -42,9 +42,9 @@ const WORKER: &str = "node-role.kubernetes.io/worker";
 const MASTER: &str = "node-role.kubernetes.io/master";
 const CONTROL_PLANE: [&str; 2] = [MASTER, "node-role.kubernetes.io/control-plane"];
 
-type Labels = BTreeMap<String, String>;
+type NodeLabels = BTreeMap<String, String>;
 
-fn is_control_plane(labels: &Labels) -> bool {
+fn is_control_plane(labels: &NodeLabels) -> bool {
     CONTROL_PLANE.iter().any(|role| labels.contains_key(*role))
 }
 
@@ -208,7 +208,10 @@ mod tests {
             ("no roles at all", vec![vec![]], vec![Role::Worker]),
         ] {
             let labels = |roles: &Vec<&str>| {
-                roles.iter().map(|role| (format!("node-role.kubernetes.io/{role}"), String::new())).collect::<Labels>()
+                roles
+                    .iter()
+                    .map(|role| (format!("node-role.kubernetes.io/{role}"), String::new()))
+                    .collect::<NodeLabels>()
             };
             let so = |question: &NodeQuestion| nodes.iter().any(|roles| (question.is_so)(&labels(roles)));
             let of_nodes = QUESTIONS.iter().filter(|question| so(question)).map(|question| question.name).collect();

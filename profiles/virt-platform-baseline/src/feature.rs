@@ -27,7 +27,7 @@ pub(crate) struct Feature {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maturity {
-    /// Planned where nobody says otherwise.
+    /// PlannedFeatures where nobody says otherwise.
     GeneralAvailability,
     TechnologyPreview,
     DeveloperPreview,
@@ -148,7 +148,7 @@ pub(crate) enum Masters {
 }
 
 /// Whether a feature is planned.
-pub(crate) enum Standing {
+pub(crate) enum FeatureState {
     /// It is; what the reviewer should know of that, and whether somebody insists on all of it, whatever the cluster lacks.
     On { notes: Vec<String>, insists: bool },
     /// It is not, and why.
@@ -193,8 +193,8 @@ impl Feature {
     }
 
     /// Whether it is planned in this situation.
-    pub(crate) fn standing(&self, situation: &Situation<'_>) -> Result<Standing, DraftError> {
-        let off = |reason: String| Ok(Standing::Off(reason));
+    pub(crate) fn standing(&self, situation: &Situation<'_>) -> Result<FeatureState, DraftError> {
+        let off = |reason: String| Ok(FeatureState::Off(reason));
         let option = format!("options.platformBaseline.features.{}", self.name);
         let choice = situation.options.features.choice(self);
         let named = self.named_by.as_ref().is_some_and(|named_by| (named_by.is_set)(situation.options));
@@ -263,7 +263,7 @@ impl Feature {
                 }
                 Condition::Served(_) => {}
                 Condition::With(feature) => {
-                    if let Standing::Off(_) = feature.standing(situation)? {
+                    if let FeatureState::Off(_) = feature.standing(situation)? {
                         return off(format!("it does nothing without {}, which is not planned", feature.name));
                     }
                 }
@@ -272,6 +272,6 @@ impl Feature {
         if let Some(reason) = self.lacks(situation)?.filter(|_| !insists) {
             return off(reason);
         }
-        Ok(Standing::On { notes, insists })
+        Ok(FeatureState::On { notes, insists })
     }
 }

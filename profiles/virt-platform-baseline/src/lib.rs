@@ -16,13 +16,13 @@ use profile_sdk::platform::{
     HYPER_CONVERGED_NAME, hyper_converged, kubelet_of_workers, namespace, needs_hyper_converged,
 };
 use profile_sdk::{
-    AUTOPILOT, About, Body, Declared, Draft, DraftError, Grant, Impact, Inputs, LeftOut, NodeQuestion, OptionsError,
-    Planner, Prerequisite, Profile, Read, Rival, parse_options,
+    AUTOPILOT, About, Body, Declared, Draft, DraftError, Grant, Impact, Inputs, LeftOutFeature, NodeQuestion,
+    OptionsError, Planner, Prerequisite, Profile, Read, Rival, parse_options,
 };
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use feature::{Brings, Feature, MachineConfigs, Masters, Part, Standing};
+use feature::{Brings, Feature, FeatureState, MachineConfigs, Masters, Part};
 use features::FEATURES;
 use kinds::{GRANTS, KINDS};
 use options::PlatformBaseline;
@@ -95,11 +95,11 @@ impl Planner for PlatformBaseline {
         let situation = Situation::new(self, inputs)?;
         let (mut planned, mut wanted) = (Vec::new(), Vec::new());
         for feature in FEATURES {
-            if let Standing::On { notes, insists } = feature.standing(&situation)? {
+            if let FeatureState::On { notes, insists } = feature.standing(&situation)? {
                 if let Brings::Objects { objects, .. } = &feature.brings {
                     wanted.extend(of_others(feature, &notes, insists, objects(&situation)?, &situation));
                 }
-                planned.push(Planned { feature, notes, insists });
+                planned.push(PlannedFeatures { feature, notes, insists });
             }
         }
         let mut drafts = Vec::new();
@@ -116,29 +116,29 @@ impl Planner for PlatformBaseline {
         Ok(drafts)
     }
 
-    fn left_out(&self, inputs: &Inputs) -> Result<Vec<LeftOut>, DraftError> {
+    fn left_out(&self, inputs: &Inputs) -> Result<Vec<LeftOutFeature>, DraftError> {
         let situation = Situation::new(self, inputs)?;
         let mut left_out = vec![elsewhere()];
         for feature in FEATURES {
             let reason = match feature.standing(&situation)? {
-                Standing::Off(reason) => Some(reason),
-                Standing::On { insists: true, .. } => None,
-                Standing::On { insists: false, .. } => match spared(feature, &situation)? {
+                FeatureState::Off(reason) => Some(reason),
+                FeatureState::On { insists: true, .. } => None,
+                FeatureState::On { insists: false, .. } => match spared(feature, &situation)? {
                     Some(reason) => Some(reason),
                     None => feature.misses(&situation),
                 },
             };
-            left_out.extend(reason.map(|reason| LeftOut { feature: feature.name.to_owned(), reason }));
+            left_out.extend(reason.map(|reason| LeftOutFeature { feature: feature.name.to_owned(), reason }));
         }
         Ok(left_out)
     }
 }
 
 /// Load-aware rebalancing has one owner.
-fn elsewhere() -> LeftOut {
+fn elsewhere() -> LeftOutFeature {
     let reason = "it is a configuration of its own, load-aware-rebalancing, so that one owner writes the descheduler: set its action to \
                   DryRun for a plan";
-    LeftOut { feature: "loadAwareRebalancing".to_owned(), reason: reason.to_owned() }
+    LeftOutFeature { feature: "loadAwareRebalancing".to_owned(), reason: reason.to_owned() }
 }
 
 /// Why machines of the control plane that carry virtual machines do not get what workers get, if they do not.
@@ -158,7 +158,7 @@ fn spared(feature: &Feature, situation: &Situation<'_>) -> Result<Option<String>
 }
 
 /// A feature that is planned, what the reviewer should know of that, and whether the options ask for it.
-struct Planned {
+struct PlannedFeatures {
     feature: &'static Feature,
     notes: Vec<String>,
     insists: bool,
@@ -174,10 +174,13 @@ fn is_of_machines(feature: &Feature) -> bool {
 }
 
 /// The HyperConverged object with the fields of all features that have some.
-fn told_to_hyper_converged(situation: &Situation<'_>, planned: &[Planned]) -> Result<Option<Draft>, DraftError> {
+fn told_to_hyper_converged(
+    situation: &Situation<'_>,
+    planned: &[PlannedFeatures],
+) -> Result<Option<Draft>, DraftError> {
     let mut spec = json!({});
     let (mut reasons, mut all_notes) = (Vec::new(), Vec::new());
-    for Planned { feature, notes, .. } in planned {
+    for PlannedFeatures { feature, notes, .. } in planned {
         if let Brings::HyperConverged(fields) = &feature.brings {
             merge(&mut spec, fields(situation)?);
             reasons.push(feature.does);
@@ -199,12 +202,12 @@ fn told_to_hyper_converged(situation: &Situation<'_>, planned: &[Planned]) -> Re
 }
 
 /// The only KubeletConfig for the machines of `role`: of two for one pool the machine config controllers take one.
-fn kubelets(role: &str, planned: &[Planned]) -> Option<Draft> {
+fn kubelets(role: &str, planned: &[PlannedFeatures]) -> Option<Draft> {
     let mut spec = json!({
         "machineConfigPoolSelector": {"matchLabels": {format!("pools.operator.machineconfiguration.openshift.io/{role}"): ""}},
     });
     let (mut reasons, mut all_notes, mut names) = (Vec::new(), Vec::new(), Vec::new());
-    for Planned { feature, notes, .. } in planned {
+    for PlannedFeatures { feature, notes, .. } in planned {
         if let Brings::Kubelet(fields) = &feature.brings {
             merge(&mut spec, fields());
             reasons.push(feature.does);
@@ -230,7 +233,7 @@ fn kubelets(role: &str, planned: &[Planned]) -> Option<Draft> {
 }
 
 /// The features that `feature` needs and that are not planned.
-fn missing<'a>(feature: &Feature, planned: &'a [Planned]) -> impl Iterator<Item = &'static str> + use<'a> {
+fn missing<'a>(feature: &Feature, planned: &'a [PlannedFeatures]) -> impl Iterator<Item = &'static str> + use<'a> {
     feature.needs.iter().copied().filter(|needed| !planned.iter().any(|planned| planned.feature.name == *needed))
 }
 
@@ -238,8 +241,8 @@ fn missing<'a>(feature: &Feature, planned: &'a [Planned]) -> impl Iterator<Item 
 fn machines(
     options: &PlatformBaseline,
     role: &str,
-    Planned { feature, notes, insists }: &Planned,
-    planned: &[Planned],
+    PlannedFeatures { feature, notes, insists }: &PlannedFeatures,
+    planned: &[PlannedFeatures],
 ) -> Result<Option<Draft>, DraftError> {
     let Brings::Machines(configs) = &feature.brings else { return Ok(None) };
     let of_role = match &configs.masters {

@@ -6,7 +6,7 @@ use profile_sdk::platform::{self, Role, hyper_converged};
 use profile_sdk::{DraftError, Inputs, NodeQuestion};
 use serde_json::{Value, json};
 
-use crate::feature::{AskedBy, Feature, Standing};
+use crate::feature::{AskedBy, Feature, FeatureState};
 use crate::options::PlatformBaseline;
 
 /// Whether somebody has asked for a feature.
@@ -83,7 +83,7 @@ impl<'a> Situation<'a> {
 
     /// Whether the feature is planned.
     pub(crate) fn is_on(&self, feature: &Feature) -> Result<bool, DraftError> {
-        Ok(matches!(feature.standing(self)?, Standing::On { .. }))
+        Ok(matches!(feature.standing(self)?, FeatureState::On { .. }))
     }
 
     /// Whether an earlier choice of the administrator asks for it.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use advisor_core::plan::items::health::Rollout;
-use advisor_core::rollout::{Change, Rollouts, Standing};
+use advisor_core::rollout::{ChangeKind, Progress, Rollouts};
 use mco_simulator::{Settings, Simulator};
 use serde_json::{Value, json};
 
@@ -26,15 +26,15 @@ fn machine_config(name: &str) -> Value {
 }
 
 /// How far the object is, as the operator finds it out, by what it keeps of it.
-async fn standing(world: &World, followed: &Value, change: Change) -> Rollout {
+async fn standing(world: &World, followed: &Value, change: ChangeKind) -> Rollout {
     world.see_pools().await;
     loop {
         match world.pools.standing(followed, change) {
-            Standing::Known(rollout) => return rollout,
-            Standing::Unread(names) => {
+            Progress::Known(rollout) => return rollout,
+            Progress::Unread(names) => {
                 for name in names {
                     let read = world.get(&machine_config(&name)).await;
-                    assert!(read.is_some() || change == Change::Removed, "what a pool names exists: {name}");
+                    assert!(read.is_some() || change == ChangeKind::Removed, "what a pool names exists: {name}");
                     world.pools.learn(followed, &name, read.as_ref());
                 }
             }
@@ -42,18 +42,18 @@ async fn standing(world: &World, followed: &Value, change: Change) -> Rollout {
     }
 }
 
-async fn standing_of(world: &World, wanted: &Value, change: Change) -> Rollout {
+async fn standing_of(world: &World, wanted: &Value, change: ChangeKind) -> Rollout {
     let live = world.get(wanted).await.expect("the object exists");
     standing(world, &world.pools.follow(&live).expect("it is followed"), change).await
 }
 
 /// What is said of it until it is done.
-async fn told_until_done(world: &World, wanted: &Value, change: Change) -> Vec<String> {
+async fn told_until_done(world: &World, wanted: &Value, change: ChangeKind) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     for _ in 0..2000 {
         let found = match change {
-            Change::Removed => standing(world, wanted, change).await,
-            Change::New | Change::Edited => standing_of(world, wanted, change).await,
+            ChangeKind::Removed => standing(world, wanted, change).await,
+            ChangeKind::New | ChangeKind::Edited => standing_of(world, wanted, change).await,
         };
         match found {
             Rollout::Done(_) => return told,
@@ -87,13 +87,13 @@ async fn a_kubelet_config_is_done_when_every_machine_has_what_was_made_of_it_als
         Simulator::start(world.admin.clone(), Settings { speed: SPEED, rendered_padding: 0, ..Settings::default() });
     let wanted = kubelet(json!({"maxPods": 411}));
     world.create(&wanted, "us").await;
-    let told = told_until_done(&world, &wanted, Change::New).await;
+    let told = told_until_done(&world, &wanted, ChangeKind::New).await;
     assert!(told.iter().any(|text| text.contains("machines are updated")), "{told:#?}");
     assert!(machines_have(&world, "411").await);
 
     // The pool listed its MachineConfig before the edit, and goes on saying Updated for a while.
     world.edit(&wanted, json!({"spec": {"kubeletConfig": {"maxPods": 422}}}), "us").await;
-    told_until_done(&world, &wanted, Change::Edited).await;
+    told_until_done(&world, &wanted, ChangeKind::Edited).await;
     assert!(machines_have(&world, "422").await);
 
     // Removed, it and what was made of it are gone at once, and the pool says Updated until it has rendered without it.
@@ -102,7 +102,7 @@ async fn a_kubelet_config_is_done_when_every_machine_has_what_was_made_of_it_als
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let target = json!({"apiVersion": wanted["apiVersion"], "kind": wanted["kind"], "metadata": wanted["metadata"], "pools": ["worker"]});
-    let told = told_until_done(&world, &target, Change::Removed).await;
+    let told = told_until_done(&world, &target, ChangeKind::Removed).await;
     assert!(told[0].contains("has not rendered without it yet"), "{told:#?}");
     assert!(!machines_have(&world, "422").await);
     simulator.stop().await;
@@ -114,13 +114,13 @@ async fn a_refused_kubelet_config_has_failed_with_what_the_controllers_say() {
     let wanted = kubelet(json!({"cgroupDriver": "cgroupfs"}));
     world.create(&wanted, "us").await;
     assert!(
-        matches!(standing_of(&world, &wanted, Change::New).await, Rollout::Waiting { .. }),
+        matches!(standing_of(&world, &wanted, ChangeKind::New).await, Rollout::Waiting { .. }),
         "nobody has looked at it"
     );
     let simulator =
         Simulator::start(world.admin.clone(), Settings { speed: SPEED, rendered_padding: 0, ..Settings::default() });
     for _ in 0..1000 {
-        match standing_of(&world, &wanted, Change::New).await {
+        match standing_of(&world, &wanted, ChangeKind::New).await {
             Rollout::Failed(text) => {
                 assert!(text.contains("refuse it") && text.contains("cgroupDriver"), "{text}");
                 simulator.stop().await;

@@ -2,7 +2,7 @@
 //! `feature` and `needs`. With `panic` the profile has a fault.
 
 use profile_sdk::{
-    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, LeftOut, OptionsError, Planner,
+    About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, LeftOutFeature, OptionsError, Planner,
     Prerequisite, Profile, Read,
 };
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -121,10 +121,10 @@ impl Planner for Wishes {
         self.options.get("exclusions").map(read)
     }
 
-    fn left_out(&self, inputs: &Inputs) -> Result<Vec<LeftOut>, DraftError> {
+    fn left_out(&self, inputs: &Inputs) -> Result<Vec<LeftOutFeature>, DraftError> {
         let optional =
             self.list("items").iter().filter(|item| item.get("optional").is_some() && !inputs.serves(&GIZMO));
-        let left_out = |item: &Value| LeftOut {
+        let left_out = |item: &Value| LeftOutFeature {
             feature: item["name"].as_str().unwrap().to_owned(),
             reason: "this cluster has no kind Gizmo".to_owned(),
         };

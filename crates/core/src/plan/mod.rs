@@ -35,7 +35,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use profile_sdk::LeftOut;
+use profile_sdk::LeftOutFeature;
 
 use crate::api::{Input, Operation, PoolTerms, Severity, Terms};
 use guard::{Guard, stops};
@@ -93,7 +93,7 @@ pub struct Plan {
     /// What administrators have written that means nothing in it: a sentence for each.
     pub unused: Vec<String>,
     /// The parts of the profile of which nothing is planned here.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOutFeature>,
 }
 
 impl Plan {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::contents::{self, Differences, Members, Parts};
 use super::disruption::{Disruption, Policies};
 use super::pool::{Pool, labels};
-use super::{MACHINE_CONFIGURATION, Outlook, Planned};
+use super::{MACHINE_CONFIGURATION, Outlook, PlannedChange};
 use crate::plan::items::message::listed;
 use crate::plan::items::{Effect, part};
 use object::digest;
@@ -26,24 +26,24 @@ pub(super) struct Studies {
     /// How a planned change differs from a rendered configuration, by its name and the change.
     differences: BTreeMap<(String, String), Differences>,
     /// What a source brings, and its place in the order of merging, by the rendered configuration and its name.
-    sources: BTreeMap<(String, String), Arc<Source>>,
+    sources: BTreeMap<(String, String), Arc<MergedSource>>,
 }
 
 /// What is known of a source of a rendered configuration.
 #[derive(Debug, Default)]
-pub(super) struct Source {
+pub(super) struct MergedSource {
     pub(super) parts: Parts,
-    place: Place,
+    place: MergePlace,
     claims: BTreeMap<String, String>,
     members: Members,
     lasting: BTreeMap<String, Vec<&'static str>>,
 }
 
-impl Source {
+impl MergedSource {
     pub(super) fn of(object: &Value) -> Self {
         Self {
             parts: Parts::of(object),
-            place: Place::of(object),
+            place: MergePlace::of(object),
             claims: contents::claims(object),
             members: contents::members(object, |_| true),
             lasting: contents::lasting_of(object),
@@ -51,16 +51,16 @@ impl Source {
     }
 
     /// Whether it decides what `claim` names otherwise than an object at `place`.
-    pub(super) fn overrides(&self, claim: &str, place: &Place) -> bool {
+    pub(super) fn overrides(&self, claim: &str, place: &MergePlace) -> bool {
         self.place > *place && self.claims.contains_key(claim)
     }
 }
 
 /// The order in which MachineConfigs are merged: role worker first, then by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place(bool, String);
+pub(super) struct MergePlace(bool, String);
 
-impl Place {
+impl MergePlace {
     pub(super) fn of(object: &Value) -> Self {
         let worker = labels(object).get(ROLE).is_some_and(|role| role == "worker");
         Self(!worker, name(object).to_owned())
@@ -77,7 +77,7 @@ impl Studies {
     pub(super) fn learn(
         &mut self,
         pools: &BTreeMap<String, Pool>,
-        planned: Planned<'_>,
+        planned: PlannedChange<'_>,
         name: &str,
         read: Option<&Value>,
     ) {
@@ -98,7 +98,7 @@ impl Studies {
         // The same may be among what another pool lists: what was read must be known, or it is asked for again and again.
         let mut listing = pools.values().filter(|pool| pool.sources.contains(name)).peekable();
         if listing.peek().is_some() {
-            let found = Arc::new(read.map_or_else(Source::default, Source::of));
+            let found = Arc::new(read.map_or_else(MergedSource::default, MergedSource::of));
             let keys = listing.map(|pool| (pool.wanted.clone(), name.to_owned()));
             self.sources.extend(keys.map(|key| (key, Arc::clone(&found))));
         }
@@ -110,7 +110,7 @@ pub(super) fn outlook(
     pools: &BTreeMap<String, Pool>,
     studies: &Studies,
     policies: Option<&Policies>,
-    planned: Planned<'_>,
+    planned: PlannedChange<'_>,
 ) -> Outlook {
     if let Some(result) = planned.result.filter(|_| !planned.takes_back)
         && let Some(remedy) = reaches_nobody(pools, result)
@@ -226,7 +226,7 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     /// `None` if the pool has nothing to do with it.
-    fn of(pool: &'a Pool, planned: Planned<'a>, specs: &Specs, studies: &'a Studies) -> Option<Self> {
+    fn of(pool: &'a Pool, planned: PlannedChange<'a>, specs: &Specs, studies: &'a Studies) -> Option<Self> {
         let change = seen_by(pool, planned);
         let object = change.result.or(change.live)?;
         let differences = studies.differences.get(&(pool.wanted.clone(), specs.key(change)));
@@ -236,9 +236,9 @@ impl<'a> View<'a> {
 
 /// What `pool` sees of `planned`: only what its selector finds. A label that moves an object takes it from one pool and
 /// gives it to another.
-fn seen_by<'a>(pool: &Pool, planned: Planned<'a>) -> Planned<'a> {
+fn seen_by<'a>(pool: &Pool, planned: PlannedChange<'a>) -> PlannedChange<'a> {
     let selected = |object: &&Value| pool.selects(&labels(object));
-    Planned { live: planned.live.filter(selected), result: planned.result.filter(selected), ..planned }
+    PlannedChange { live: planned.live.filter(selected), result: planned.result.filter(selected), ..planned }
 }
 
 impl View<'_> {
@@ -262,7 +262,7 @@ impl View<'_> {
     }
 
     /// The other sources that the pool has now, sorted by their names.
-    fn listed(&self) -> impl Iterator<Item = (&str, &Source)> {
+    fn listed(&self) -> impl Iterator<Item = (&str, &MergedSource)> {
         let wanted = &self.pool.wanted;
         let of_pool = self.studies.sources.range((wanted.clone(), String::new())..);
         let of_pool = of_pool.take_while(move |((rendered, _), _)| rendered == wanted);
@@ -272,13 +272,13 @@ impl View<'_> {
     }
 
     /// Those of them that stay.
-    fn sources(&self) -> impl Iterator<Item = (&str, &Source)> {
+    fn sources(&self) -> impl Iterator<Item = (&str, &MergedSource)> {
         self.listed().filter(|(source, _)| !self.leaving.iter().any(|leaving| leaving == source))
     }
 
     /// The members of files and units that other sources override with something else, each with the one that does.
     fn overridden<'a>(&'a self, wants: &'a Members) -> BTreeMap<(&'a str, &'a str), &'a str> {
-        let place = Place::of(self.object);
+        let place = MergePlace::of(self.object);
         let by = |member: &(String, String), ours: &String| {
             let later = self.sources().filter(|(_, other)| other.place > place && other.members.contains_key(member));
             let (source, last) = later.max_by_key(|(_, other)| &other.place)?;
@@ -309,9 +309,9 @@ impl View<'_> {
     /// Why the machines would not get a file or unit as it is planned: rendering leaves something of an earlier source in it. What a later one
     /// brings is its own, and told as such.
     fn lasting(&self) -> Option<String> {
-        let place = Place::of(self.object);
+        let place = MergePlace::of(self.object);
         self.differences?.lasting.iter().find_map(|(name, members)| {
-            let has = |other: &Source| other.lasting.get(name).is_some_and(|own| own.iter().any(|of| members.contains(of)));
+            let has = |other: &MergedSource| other.lasting.get(name).is_some_and(|own| own.iter().any(|of| members.contains(of)));
             let bringing: Vec<_> = self.sources().filter(|(_, other)| has(other)).collect();
             let is_earlier = !bringing.is_empty() && bringing.iter().all(|(_, other)| other.place < place);
             let by: Vec<_> = bringing.iter().map(|(source, _)| (*source).to_owned()).collect();
@@ -329,7 +329,7 @@ impl View<'_> {
 
     /// What machines get of the file or unit of that name, where the object says `ours`: of each member what the last one says.
     fn merged<'a>(&'a self, name: &str, ours: &'a Members) -> BTreeMap<&'a str, &'a str> {
-        let place = Place::of(self.object);
+        let place = MergePlace::of(self.object);
         let others = self.sources().map(|(_, other)| (&other.place, &other.members));
         let mut all: Vec<_> = others.chain([(&place, ours)]).collect();
         all.sort_by_key(|(place, _)| *place);
@@ -551,13 +551,13 @@ struct Specs {
 }
 
 impl Specs {
-    fn of(planned: Planned<'_>) -> Self {
+    fn of(planned: PlannedChange<'_>) -> Self {
         let digest = |object: Option<&Value>| digest::sha256(&object.and_then(|object| object.get("spec")));
         Self { live: digest(planned.live), result: digest(planned.result) }
     }
 
     /// Identifies the part of the change that a pool sees, by its content.
-    fn key(&self, seen: Planned<'_>) -> String {
+    fn key(&self, seen: PlannedChange<'_>) -> String {
         let digest = |object: Option<&Value>, digest: &str| object.map(|_| digest.to_owned()).unwrap_or_default();
         format!("{} {}", digest(seen.live, &self.live), digest(seen.result, &self.result))
     }

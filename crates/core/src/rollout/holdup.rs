@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::kubelet::{self, Verdict};
+use super::kubelet::{self, Acceptance};
 use super::pool::Pool;
 use super::{KUBELET_CONFIG, NODE, Question};
 
@@ -47,14 +47,14 @@ fn owner<'a>(pools: &'a BTreeMap<String, Pool>, machine: &Value) -> Option<&'a s
 fn refused(pool: &Pool, found: &[Value]) -> Option<String> {
     let refused = found.iter().filter(|object| kubelet::selects(object, pool));
     let told = |object: &Value| match kubelet::verdict(object) {
-        Verdict::Accepted => None,
-        Verdict::Unseen => Some(format!(
+        Acceptance::Accepted => None,
+        Acceptance::Unseen => Some(format!(
             "the machine-config controllers have not looked at KubeletConfig {} yet, and render nothing for MachineConfigPool {} \
              before they have",
             name(object),
             pool.name
         )),
-        Verdict::Refused(problem) => Some(format!(
+        Acceptance::Refused(problem) => Some(format!(
             "KubeletConfig {} keeps the machine-config controllers from rendering for MachineConfigPool {}: {problem}. Correct \
              or delete it",
             name(object),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::disruption::{Disruption, Policies};
 use super::foresight::{ROLE, reaches_no_machine};
 use super::pool::Pool;
-use super::{KUBELET_CONFIG, MACHINE_CONFIGURATION, Outlook, Planned};
+use super::{KUBELET_CONFIG, MACHINE_CONFIGURATION, Outlook, PlannedChange};
 use crate::api::TargetRef;
 use crate::plan::items::{Effect, part};
 
@@ -126,7 +126,7 @@ pub(super) fn outlook(
     pools: &BTreeMap<String, Pool>,
     makers: &Makers,
     policies: Option<&Policies>,
-    planned: Planned<'_>,
+    planned: PlannedChange<'_>,
 ) -> Outlook {
     let spec = |object: Option<&Value>| object.and_then(|object| object.get("spec").cloned());
     let objects = [planned.live, planned.result].into_iter().flatten();
@@ -230,14 +230,14 @@ const BESIDE: [(&str, &str); 5] = [
 const SIZING_FILE: &str = "/etc/node-sizing-enabled.env";
 
 /// The files beside [`FILE`] that change.
-fn changed_beside(planned: Planned<'_>) -> BTreeSet<&'static str> {
+fn changed_beside(planned: PlannedChange<'_>) -> BTreeSet<&'static str> {
     let of = |object: Option<&Value>, pointer: &str| object.and_then(|object| object.pointer(pointer)).cloned();
     let changed = BESIDE.iter().filter(|(_, pointer)| of(planned.live, pointer) != of(planned.result, pointer));
     changed.map(|(file, _)| *file).collect()
 }
 
 /// The files that change.
-fn changed(planned: Planned<'_>) -> BTreeSet<&'static str> {
+fn changed(planned: PlannedChange<'_>) -> BTreeSet<&'static str> {
     let of_file = |object: Option<&Value>| {
         let mut object = object?.clone();
         let spec = object.get_mut("spec")?.as_object_mut()?;
@@ -294,7 +294,7 @@ pub(super) fn generated(object: &Value, pool: &str) -> String {
 
 /// What the controllers say of a KubeletConfig.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Acceptance {
     /// They have accepted it as it is now.
     Accepted,
     /// They have not looked at its last change.
@@ -308,17 +308,17 @@ pub(super) enum Verdict {
 /// `wrapErrorWithCondition` and `cleanUpStatusConditions` (pkg/controller/kubelet-config/helpers.go and kubelet_config_controller.go of
 /// machine-config-operator) append the newest condition. release-4.14 to 4.22 write Success, or Failure, whose status is False up to 4.21 and
 /// True in 4.22: that it is there says it. release-4.23 and later write Accepted, and after it one of the two for whoever reads them.
-pub(super) fn verdict(object: &Value) -> Verdict {
+pub(super) fn verdict(object: &Value) -> Acceptance {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     let said = |entry: &&Value| matches!(text(entry, "type"), "Accepted" | "Success" | "Failure");
-    let Some(newest) = conditions.into_iter().flatten().rfind(said) else { return Verdict::Unseen };
+    let Some(newest) = conditions.into_iter().flatten().rfind(said) else { return Acceptance::Unseen };
     let number = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or_default();
     let is_of_now =
         number("/status/observedGeneration") >= number("/metadata/generation") || is_later_than_edit(newest, object);
     match (text(newest, "type"), text(newest, "status")) {
-        _ if !is_of_now => Verdict::Unseen,
-        ("Success", _) | ("Accepted", "True") => Verdict::Accepted,
-        _ => Verdict::Refused(text(newest, "message").to_owned()),
+        _ if !is_of_now => Acceptance::Unseen,
+        ("Success", _) | ("Accepted", "True") => Acceptance::Accepted,
+        _ => Acceptance::Refused(text(newest, "message").to_owned()),
     }
 }
 

@@ -64,7 +64,7 @@ pub struct Question {
 
 /// How far a written object is.
 #[derive(Debug, PartialEq)]
-pub enum Standing {
+pub enum Progress {
     /// Known from what is watched.
     Known(Rollout),
     /// These objects must be read first, and given to [`Rollouts::learn`].
@@ -73,7 +73,7 @@ pub enum Standing {
 
 /// How an object was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum ChangeKind {
     /// It is new, or unchanged: what holds its content has taken it in.
     New,
     /// It was edited, and may have lost something: what holds its content may hold the old one.
@@ -84,7 +84,7 @@ pub enum Change {
 
 /// A change that is planned: the object as it is, if it exists, and as it would be, if it would.
 #[derive(Debug, Clone, Copy)]
-pub struct Planned<'a> {
+pub struct PlannedChange<'a> {
     /// The object as it is.
     pub live: Option<&'a Value>,
     /// The object as it would be.
@@ -111,10 +111,10 @@ pub trait Rollouts: Send + Sync {
     /// The kind that tells about rollouts. Few and small objects, watched in full, so that progress costs no request.
     fn watched(&self) -> Kind;
 
-    /// The kind that [`Standing::Unread`] and [`Outlook::Unread`] name objects of.
+    /// The kind that [`Progress::Unread`] and [`Outlook::Unread`] name objects of.
     fn learned(&self) -> Kind;
 
-    /// Whether what is removed as `target` is followed: [`Change::Removed`] tells how far that is.
+    /// Whether what is removed as `target` is followed: [`ChangeKind::Removed`] tells how far that is.
     fn concern(&self, target: &TargetRef) -> bool;
 
     /// What is kept of `object` to tell how far it is by [`Rollouts::standing`]; `None` if it does not take effect through these
@@ -137,25 +137,25 @@ pub trait Rollouts: Send + Sync {
     fn saw_listed(&self, kind: Kind, objects: &[Value]);
 
     /// What `planned` sets in motion.
-    fn outlook(&self, planned: Planned<'_>) -> Outlook;
+    fn outlook(&self, planned: PlannedChange<'_>) -> Outlook;
 
     /// Learns what `read`, one of the objects that [`Outlook::Unread`] named, says of `planned`; `None` if it is gone.
-    fn study(&self, planned: Planned<'_>, name: &str, read: Option<&Value>);
+    fn study(&self, planned: PlannedChange<'_>, name: &str, read: Option<&Value>);
 
     /// How far `object`, as it is now, is.
-    fn standing(&self, object: &Value, change: Change) -> Standing;
+    fn standing(&self, object: &Value, change: ChangeKind) -> Progress;
 
-    /// Learns what `read`, one of the objects that [`Standing::Unread`] named, says of `object`; `None` if it is gone.
+    /// Learns what `read`, one of the objects that [`Progress::Unread`] named, says of `object`; `None` if it is gone.
     fn learn(&self, object: &Value, name: &str, read: Option<&Value>);
 
     /// How many machines of each pool that `object` concerns have it as it is now, as far as what was read tells.
-    fn updated(&self, object: &Value, change: Change) -> BTreeMap<String, u32>;
+    fn updated(&self, object: &Value, change: ChangeKind) -> BTreeMap<String, u32>;
 
     /// What others override of `object`, as far as what was read tells: the machines of a pool have theirs instead.
     fn overridden(&self, object: &Value) -> Overridden;
 
     /// Whether only a person can make `object` go on, if that does not pass by itself.
-    fn is_stuck(&self, object: &Value, change: Change) -> bool;
+    fn is_stuck(&self, object: &Value, change: ChangeKind) -> bool;
 
     /// What sources of rendered configurations bring, and what was listed, is to be read again before it is believed.
     fn read_anew(&self);

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use self::judge::{Hold, Judged};
 use super::contents::{self, Parts};
 use super::disruption::Policies;
-use super::foresight::{self, Place, Source, Studies};
+use super::foresight::{self, MergePlace, MergedSource, Studies};
 use super::holdup;
 use super::kubelet;
 use super::pool::{Pool, labels};
 use super::{
-    Change, MACHINE_CONFIG, MACHINE_CONFIGURATION, MACHINE_OS_CONFIG, Outlook, POOL, Planned, Question, Rollouts,
-    Standing,
+    ChangeKind, MACHINE_CONFIG, MACHINE_CONFIGURATION, MACHINE_OS_CONFIG, Outlook, POOL, PlannedChange, Progress,
+    Question, Rollouts,
 };
 use crate::api::TargetRef;
 use crate::plan::items::health::Rollout;
@@ -27,14 +27,14 @@ use object::digest;
 /// The pools of the cluster, and what was learned of their rendered configurations.
 #[derive(Default)]
 pub struct MachineConfigPools {
-    state: Mutex<State>,
+    state: Mutex<KnownPools>,
 }
 
 /// A MachineConfig that was made of a KubeletConfig: its name, and uid and generation of that.
 type Made = (String, String, i64);
 
 #[derive(Default)]
-struct State {
+struct KnownPools {
     pools: BTreeMap<String, Pool>,
     /// The pools that MachineOSConfigs name.
     layered: BTreeSet<String>,
@@ -47,7 +47,7 @@ struct State {
     /// What a rendered configuration consists of.
     rendered: BTreeMap<String, Parts>,
     /// What its sources brought when they were read after it, by its name and theirs.
-    sources: BTreeMap<(String, String), Arc<Source>>,
+    sources: BTreeMap<(String, String), Arc<MergedSource>>,
     /// The MachineConfigs that were made of KubeletConfigs.
     generated: BTreeMap<Made, Value>,
     /// Of which KubeletConfig that is there was made what pools list, by the rendered configuration that lists it and its name.
@@ -60,7 +60,7 @@ struct State {
 }
 
 impl MachineConfigPools {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, KnownPools> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,7 +117,7 @@ impl Rollouts for MachineConfigPools {
         let named = objects.iter().filter_map(|object| object.pointer("/spec/machineConfigPool/name")?.as_str());
         state.layered = named.map(str::to_owned).collect();
         state.knows_layers = true;
-        let State { pools, layered, .. } = state;
+        let KnownPools { pools, layered, .. } = state;
         pools.values_mut().for_each(|pool| pool.layered = layered.contains(&pool.name));
     }
 
@@ -125,8 +125,8 @@ impl Rollouts for MachineConfigPools {
         self.concern(target)
     }
 
-    fn outlook(&self, planned: Planned<'_>) -> Outlook {
-        let State { pools, makers, studies, policies, knows_layers, .. } = &*self.state();
+    fn outlook(&self, planned: PlannedChange<'_>) -> Outlook {
+        let KnownPools { pools, makers, studies, policies, knows_layers, .. } = &*self.state();
         if !knows_layers {
             return Outlook::Unlisted(MACHINE_OS_CONFIG);
         }
@@ -138,7 +138,7 @@ impl Rollouts for MachineConfigPools {
         }
     }
 
-    fn study(&self, planned: Planned<'_>, name: &str, read: Option<&Value>) {
+    fn study(&self, planned: PlannedChange<'_>, name: &str, read: Option<&Value>) {
         let state = &mut *self.state();
         let object = planned.result.or(planned.live);
         if kubelet::is_generated(name) && object.is_some_and(|object| kubelet::is(&TargetRef::of(object))) {
@@ -152,11 +152,11 @@ impl Rollouts for MachineConfigPools {
         state.studies.learn(&state.pools, planned, name, read);
     }
 
-    fn standing(&self, object: &Value, change: Change) -> Standing {
+    fn standing(&self, object: &Value, change: ChangeKind) -> Progress {
         match self.state().judged(object, change) {
-            Judged::Unread(names) => Standing::Unread(names),
-            Judged::Waits(Hold { text, paused, .. }) => Standing::Known(Rollout::Waiting { text, paused }),
-            Judged::Is(rollout) => Standing::Known(rollout),
+            Judged::Unread(names) => Progress::Unread(names),
+            Judged::Waits(Hold { text, paused, .. }) => Progress::Known(Rollout::Waiting { text, paused }),
+            Judged::Is(rollout) => Progress::Known(rollout),
         }
     }
 
@@ -199,11 +199,11 @@ impl Rollouts for MachineConfigPools {
         // The same may be among what another pool lists: what was read must be known, or it is asked for again and again.
         let pools = state.pools.values().filter(|pool| pool.sources.contains(name));
         let keys: Vec<_> = pools.map(|pool| (pool.wanted.clone(), name.to_owned())).collect();
-        let parts = Arc::new(Source::of(read));
+        let parts = Arc::new(MergedSource::of(read));
         state.sources.extend(keys.into_iter().map(|key| (key, Arc::clone(&parts))));
     }
 
-    fn updated(&self, object: &Value, change: Change) -> BTreeMap<String, u32> {
+    fn updated(&self, object: &Value, change: ChangeKind) -> BTreeMap<String, u32> {
         self.state().updated(object, change)
     }
 
@@ -211,7 +211,7 @@ impl Rollouts for MachineConfigPools {
         self.state().overridden(object)
     }
 
-    fn is_stuck(&self, object: &Value, change: Change) -> bool {
+    fn is_stuck(&self, object: &Value, change: ChangeKind) -> bool {
         matches!(self.state().judged(object, change), Judged::Waits(Hold { stuck: true, .. }))
     }
 
@@ -262,7 +262,7 @@ impl Rollouts for MachineConfigPools {
     }
 }
 
-impl State {
+impl KnownPools {
     fn read(&self, object: &Value) -> Pool {
         let mut pool = Pool::read(object);
         pool.layered = self.layered.contains(&pool.name);
@@ -271,18 +271,18 @@ impl State {
 
     /// What must be read to know whether `pool` has rendered the object. Where it has some of it otherwise, also the other sources: one of
     /// them may override that. And after an edit: what the rendered configuration has beyond them is left from before the edit.
-    fn unread(&self, pool: &Pool, object: &str, content: &str, change: Change) -> Vec<String> {
+    fn unread(&self, pool: &Pool, object: &str, content: &str, change: ChangeKind) -> Vec<String> {
         let held = self.held.get(&(pool.wanted.clone(), content.to_owned()));
         let rendered = held.is_none().then(|| pool.wanted.clone());
         let is_disputed = held.is_some_and(|held| held.as_ref().is_some_and(|missing| !missing.is_empty()));
         let others = pool.sources.iter().filter(|source| {
             let known = self.sources.contains_key(&(pool.wanted.clone(), (*source).clone()));
-            (change == Change::Edited || is_disputed) && source.as_str() != object && !known
+            (change == ChangeKind::Edited || is_disputed) && source.as_str() != object && !known
         });
         rendered.into_iter().chain(others.cloned()).collect()
     }
 
-    fn holds(&self, pool: &Pool, name: &str, object: &Value, content: &str, change: Change) -> bool {
+    fn holds(&self, pool: &Pool, name: &str, object: &Value, content: &str, change: ChangeKind) -> bool {
         let Some(Some(missing)) = self.held.get(&(pool.wanted.clone(), content.to_owned())) else {
             return false;
         };
@@ -290,8 +290,8 @@ impl State {
             return false;
         }
         match change {
-            Change::New | Change::Removed => true,
-            Change::Edited => {
+            ChangeKind::New | ChangeKind::Removed => true,
+            ChangeKind::Edited => {
                 let own = Parts::of(object);
                 let all = self.others(pool, name).map(|(_, other)| &other.parts).chain([&own]);
                 self.rendered.get(&pool.wanted) == Some(&Parts::sum(all))
@@ -300,7 +300,7 @@ impl State {
     }
 
     /// What `pool` was rendered from beside the source of that name, as far as it was read.
-    fn others<'a>(&'a self, pool: &'a Pool, name: &str) -> impl Iterator<Item = (&'a str, &'a Source)> {
+    fn others<'a>(&'a self, pool: &'a Pool, name: &str) -> impl Iterator<Item = (&'a str, &'a MergedSource)> {
         let others = pool.sources.iter().filter(move |source| source.as_str() != name);
         others.filter_map(|source| {
             Some((source.as_str(), self.sources.get(&(pool.wanted.clone(), source.clone()))?.as_ref()))
@@ -317,7 +317,7 @@ impl State {
     ) -> BTreeMap<&'a str, &'a str> {
         let held = self.held.get(&(pool.wanted.clone(), content.to_owned()));
         let missing = held.and_then(Option::as_ref).into_iter().flatten();
-        let place = Place::of(object);
+        let place = MergePlace::of(object);
         let by = |claim: &str| self.others(pool, name).find(|(_, other)| other.overrides(claim, &place));
         missing.filter_map(|claim| Some((claim.as_str(), by(claim)?.0))).collect()
     }

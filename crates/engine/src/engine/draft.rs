@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use profile_sdk::{
-    DISABLED_RESOURCES, Declared, Draft, DraftError, Inputs, Kind, LeftOut, Planner, Read, Recorded, Remembered,
+    DISABLED_RESOURCES, Declared, Draft, DraftError, Inputs, Kind, LeftOutFeature, Planner, Read, Recorded, Remembered,
     Surroundings,
 };
 use serde_json::Value;
@@ -25,7 +25,7 @@ const FOUND: &str = "found";
 #[derive(Debug)]
 pub enum Drafting {
     /// What it wants, and from what.
-    Drafted(Wanted),
+    Drafted(DraftedPlan),
     /// What it needs and is not there: one sentence for each.
     Missing(Vec<String>),
     /// An input that keeps it from saying what it wants.
@@ -34,7 +34,7 @@ pub enum Drafting {
 
 /// What a profile wants.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct DraftedPlan {
     /// Its drafts.
     pub drafts: Vec<Draft>,
     /// The values that it read for them.
@@ -42,7 +42,7 @@ pub struct Wanted {
     /// What administrators have excluded from it.
     pub exclusions: Exclusions,
     /// The parts of which it wants nothing here.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOutFeature>,
     /// What it used of what it read.
     pub used: Remembered,
 }
@@ -164,7 +164,13 @@ impl Engine<'_> {
                 // Where nothing is overridden, the plan need not say so.
                 let says = |input: &Input| input.value.is_some() || !is_override(input);
                 let recorded = inputs.recorded().into_iter().map(input).filter(says).collect();
-                Drafting::Drafted(Wanted { drafts, inputs: recorded, exclusions, left_out, used: inputs.remember() })
+                Drafting::Drafted(DraftedPlan {
+                    drafts,
+                    inputs: recorded,
+                    exclusions,
+                    left_out,
+                    used: inputs.remember(),
+                })
             }
             Err(DraftError::Forgotten) => {
                 return Box::pin(self.draft(planner, manager, kinds, served, Remembered::default())).await;

@@ -10,14 +10,14 @@ use super::{Engine, EngineError};
 use advisor_cluster::ClusterError;
 use advisor_core::plan::items::{Effect, Preview};
 use advisor_core::plan::target::target;
-use advisor_core::rollout::{Outlook, Planned};
+use advisor_core::rollout::{Outlook, PlannedChange};
 use object::diff;
 
 /// Rendered configurations that are in memory at a time: each has hundreds of kilobytes.
 const LARGE_READS: usize = 2;
 
 /// The effect of a change, or why it must not be made.
-type Verdict = Result<Effect, String>;
+type EffectOrRemedy = Result<Effect, String>;
 
 impl Engine<'_> {
     /// The effects of `previews`, which are those of `drafts`, in their order. A change that would reach no machine is refused. `exact` says that
@@ -37,10 +37,10 @@ impl Engine<'_> {
         if exact {
             self.rollouts.read_anew();
         }
-        let mut verdicts: Vec<Option<Verdict>> =
+        let mut verdicts: Vec<Option<EffectOrRemedy>> =
             changes.iter().map(|change| change.is_none().then(|| Ok(Effect::default()))).collect();
         loop {
-            let mut unread: BTreeMap<String, Vec<(usize, Planned<'_>)>> = BTreeMap::new();
+            let mut unread: BTreeMap<String, Vec<(usize, PlannedChange<'_>)>> = BTreeMap::new();
             let mut unlisted = Vec::new();
             for (index, (verdict, change)) in verdicts.iter_mut().zip(&changes).enumerate() {
                 let Some(change) = change.filter(|_| verdict.is_none()) else { continue };
@@ -96,7 +96,7 @@ impl Engine<'_> {
     }
 
     /// The change of an object whose changes have effects. What changes nothing has none, and needs no pool.
-    fn foreseen<'a>(&self, draft: &Draft, preview: &'a Preview, leaving: &'a [String]) -> Option<Planned<'a>> {
+    fn foreseen<'a>(&self, draft: &Draft, preview: &'a Preview, leaving: &'a [String]) -> Option<PlannedChange<'a>> {
         let takes_back = matches!(draft.body, Body::Remove(_));
         let (live, result) = match preview {
             Preview::Known { live, result, .. } => (live.as_deref(), Some(result)),
@@ -107,14 +107,19 @@ impl Engine<'_> {
             | Preview::Refused { .. } => return None,
         };
         let changes = live.map(diff::without_noise) != result.map(diff::without_noise);
-        (changes && self.rollouts.foresee(&target(draft))).then_some(Planned { live, result, takes_back, leaving })
+        (changes && self.rollouts.foresee(&target(draft))).then_some(PlannedChange {
+            live,
+            result,
+            takes_back,
+            leaving,
+        })
     }
 
     /// Reads one object for all `changes` that need it. Returns what it blocks: those that can't be judged without it.
     async fn study(
         &self,
         name: String,
-        changes: Vec<(usize, Planned<'_>)>,
+        changes: Vec<(usize, PlannedChange<'_>)>,
     ) -> Result<Vec<(usize, String)>, EngineError> {
         let kind = self.rollouts.learned();
         let fails = |source| EngineError::Object { object: format!("{} {name}", kind.kind), source };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use profile_sdk::{Access, Body, Declared, Document, Draft, Rival, is_powerful};
 use serde_json::{Value, json};
 
-use super::remedy::{self, About};
+use super::remedy::{self, RefusedRequest};
 use super::{Engine, EngineError, Task, manager, order};
 use advisor_cluster::{ApplyMode, ClusterError, LookUpError, Precondition, Previewed, Served, SilentGroup};
 use advisor_core::api::{FIELD_MANAGER, Item, ItemState, Operation, TargetRef};
@@ -64,7 +64,7 @@ impl From<EngineError> for Obstacle {
 }
 
 /// A draft, its object, and where that is served.
-struct Subject<'a> {
+struct ItemOnCluster<'a> {
     draft: &'a Draft,
     target: TargetRef,
     kind: Served,
@@ -74,7 +74,7 @@ struct Subject<'a> {
     document: Option<&'static Document>,
 }
 
-impl Subject<'_> {
+impl ItemOnCluster<'_> {
     fn namespace(&self) -> Option<&str> {
         self.target.namespace.as_deref()
     }
@@ -172,7 +172,7 @@ impl Engine<'_> {
         }
         let remembered = remembered(task, draft);
         let document = document::of(task.kinds, &target);
-        let subject = Subject { draft, target, kind, manager: manager(task.profile), remembered, document };
+        let subject = ItemOnCluster { draft, target, kind, manager: manager(task.profile), remembered, document };
         match &draft.body {
             Body::Remove(_) => self.removal(task, &subject).await,
             Body::Ensure(desired) => self.application(task, &subject, desired).await,
@@ -207,7 +207,12 @@ impl Engine<'_> {
     }
 
     /// What applying `desired` would do.
-    async fn application(&self, task: Task<'_>, subject: &Subject<'_>, desired: &Value) -> Result<Preview, Obstacle> {
+    async fn application(
+        &self,
+        task: Task<'_>,
+        subject: &ItemOnCluster<'_>,
+        desired: &Value,
+    ) -> Result<Preview, Obstacle> {
         let blocked = |remedy: String| Err(Obstacle::blocks(remedy));
         let target = &subject.target;
         let mut races = 0;
@@ -293,7 +298,7 @@ impl Engine<'_> {
     }
 
     /// What taking back our part would do: the object goes where nobody else has one.
-    async fn removal(&self, task: Task<'_>, subject: &Subject<'_>) -> Result<Preview, Obstacle> {
+    async fn removal(&self, task: Task<'_>, subject: &ItemOnCluster<'_>) -> Result<Preview, Obstacle> {
         let Some(live) = self.live(subject).await? else {
             return Ok(Preview::gone(None));
         };
@@ -365,7 +370,7 @@ impl Engine<'_> {
     }
 
     /// The object as it is. That it can't be read blocks its item and no other.
-    async fn live(&self, subject: &Subject<'_>) -> Result<Option<Arc<Value>>, Obstacle> {
+    async fn live(&self, subject: &ItemOnCluster<'_>) -> Result<Option<Arc<Value>>, Obstacle> {
         match self.get(&subject.kind, subject.namespace(), &subject.target.name).await {
             Ok(live) => Ok(live),
             Err(source @ ClusterError::Transient { .. }) => match self.cluster.silence_of(&subject.kind).await {
@@ -394,7 +399,7 @@ impl Engine<'_> {
 
     /// Whether the server's words may quote what must not be shown: the draft hides something, the object as it is does, or others
     /// keep a document in it.
-    fn is_secretive(&self, subject: &Subject<'_>) -> bool {
+    fn is_secretive(&self, subject: &ItemOnCluster<'_>) -> bool {
         let live = self.found(&subject.kind.subject(subject.namespace(), &subject.target.name));
         let desired = match &subject.draft.body {
             Body::Ensure(desired) => Some(desired),
@@ -405,8 +410,8 @@ impl Engine<'_> {
     }
 
     /// What an answer of the server means for the item.
-    async fn obstacle(&self, subject: &Subject<'_>, error: ClusterError, overridden: bool) -> Obstacle {
-        let Subject { target, kind, .. } = subject;
+    async fn obstacle(&self, subject: &ItemOnCluster<'_>, error: ClusterError, overridden: bool) -> Obstacle {
+        let ItemOnCluster { target, kind, .. } = subject;
         let refused = |remedy: String| Obstacle::blocks(remedy);
         match error {
             ClusterError::NotServed => refused(remedy::not_served(target)),
@@ -432,7 +437,7 @@ impl Engine<'_> {
             }
             ClusterError::Refused(refusal) => {
                 let secretive = self.is_secretive(subject);
-                refused(remedy::of(&refusal, &About { target, secretive, overridden }))
+                refused(remedy::of(&refusal, &RefusedRequest { target, secretive, overridden }))
             }
             source @ (ClusterError::Transient { .. } | ClusterError::Conflicts(_) | ClusterError::Moved) => {
                 if let ClusterError::Transient { .. } = &source
@@ -447,7 +452,7 @@ impl Engine<'_> {
 }
 
 /// Whether the document of `live` is ours, or was: whoever edits it has it from then on, with what is ours in it.
-fn has_document(subject: &Subject<'_>, document: &Document, live: &Value) -> bool {
+fn has_document(subject: &ItemOnCluster<'_>, document: &Document, live: &Value) -> bool {
     let applied = subject.remembered.and_then(|item| item.applied.as_ref());
     if applied.is_some_and(|applied| applied.paths_hash.is_some()) {
         // They are too many to be remembered by name.
@@ -480,7 +485,7 @@ fn rivals<'a>(task: Task<'a>, preview: &Preview) -> impl Iterator<Item = &'a Riv
 }
 
 /// What administrators say of the object.
-fn overrides(task: Task<'_>, subject: &Subject<'_>, live: Option<&Value>) -> Result<Overrides, String> {
+fn overrides(task: Task<'_>, subject: &ItemOnCluster<'_>, live: Option<&Value>) -> Result<Overrides, String> {
     let target = &subject.target;
     Overrides::of(live, &task.choices.of(target)).map_err(|problem| format!("{target}: {problem}."))
 }
@@ -494,7 +499,7 @@ fn set_aside(task: Task<'_>, draft: &Draft, why: String, live: Option<Arc<Value>
 /// of it.
 fn contested(
     task: Task<'_>,
-    subject: &Subject<'_>,
+    subject: &ItemOnCluster<'_>,
     desired: &Value,
     live: Option<&Value>,
     result: &Value,

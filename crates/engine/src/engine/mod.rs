@@ -28,9 +28,9 @@ use advisor_core::plan::overrides::Choices;
 use advisor_core::plan::{Basis, Plan};
 use advisor_core::rollout::Rollouts;
 
-pub use draft::{Drafting, Kinds, Wanted, exclusions, undeclared};
+pub use draft::{DraftedPlan, Drafting, Kinds, exclusions, undeclared};
 pub use nodes::answers;
-pub use write::{Outcome, write};
+pub use write::{WriteOutcome, write};
 
 /// Requests that one plan has under way at a time.
 pub const CONCURRENCY: usize = 8;

@@ -15,7 +15,7 @@ use object::fields;
 const WORDS_LIMIT: usize = 700;
 
 /// What the refusal is about.
-pub(super) struct About<'a> {
+pub(super) struct RefusedRequest<'a> {
     pub(super) target: &'a TargetRef,
     /// Whether the server's words may quote a secret.
     pub(super) secretive: bool,
@@ -88,7 +88,7 @@ pub(super) fn missing_right(target: &TargetRef, kind: &Served, verbs: &[&str], r
 }
 
 /// What any other refusal means.
-pub(super) fn of(refusal: &Refusal, about: &About<'_>) -> String {
+pub(super) fn of(refusal: &Refusal, about: &RefusedRequest<'_>) -> String {
     let message = refusal.message.as_str();
     let target = about.target;
     if let Some(name) =
@@ -227,7 +227,7 @@ mod tests {
             message: (*message).into(),
         });
         let refusal = Refusal { code, reason: "R".into(), message: message.into(), causes: causes.collect() };
-        of(&refusal, &About { target: &target(), secretive, overridden: true })
+        of(&refusal, &RefusedRequest { target: &target(), secretive, overridden: true })
     }
 
     /// Fault R23: booleans of a ForkliftController that were stored before its CRD said text.

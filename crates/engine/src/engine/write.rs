@@ -19,7 +19,7 @@ const WORDS_LIMIT: usize = 1000;
 
 /// What became of a write.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct WriteOutcome {
     /// What is remembered of it.
     pub written: Written,
     /// The object, and its version from now on; `None` if it is gone, or as it was.
@@ -33,7 +33,7 @@ pub struct Outcome {
 ///
 /// [`ClusterError::Moved`] if the object is not what it was when the item was planned; transient ones. What the server
 /// refuses for good is [`Written::Refused`].
-pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<Outcome, ClusterError> {
+pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<WriteOutcome, ClusterError> {
     let target = &item.target;
     let named = json!({"apiVersion": target.api_version, "kind": target.kind});
     let Some(kind) = cluster.resolve_object(&named).await? else {
@@ -67,14 +67,14 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
     };
     let refused = |words: &str| {
         let problem = format!("The API server refuses it: {}", wire::cut_text(words, WORDS_LIMIT));
-        Ok(Outcome { written: Written::Refused(problem), seen: (subject.clone(), item.resource_version.clone()) })
+        Ok(WriteOutcome { written: Written::Refused(problem), seen: (subject.clone(), item.resource_version.clone()) })
     };
     match answer {
-        Ok(None) => Ok(Outcome { written: Written::Removed, seen: (subject, None) }),
+        Ok(None) => Ok(WriteOutcome { written: Written::Removed, seen: (subject, None) }),
         Ok(Some(object)) => {
             let seen = (subject, super::version(&object));
             if item.operation == Operation::Remove {
-                return Ok(Outcome { written: Written::Removed, seen });
+                return Ok(WriteOutcome { written: Written::Removed, seen });
             }
             let owned = fields::applied_by(&object, &manager);
             let lens =
@@ -91,7 +91,7 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
                     ),
                 ),
             };
-            Ok(Outcome { written, seen })
+            Ok(WriteOutcome { written, seen })
         }
         // Its words may quote the object.
         Err(ClusterError::Refused(refusal)) if !item.sensitive.is_empty() || item.shown != item.desired => {

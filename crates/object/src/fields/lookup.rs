@@ -23,12 +23,12 @@ pub struct Lookup<'a> {
 #[derive(Debug, Default)]
 struct List {
     /// By their value.
-    by_value: Option<Places>,
+    by_value: Option<EntryPlaces>,
     /// By the values of some of their members, by the names of these.
-    by_keys: BTreeMap<Vec<String>, Places>,
+    by_keys: BTreeMap<Vec<String>, EntryPlaces>,
 }
 
-type Places = BTreeMap<String, usize>;
+type EntryPlaces = BTreeMap<String, usize>;
 
 impl<'a> Lookup<'a> {
     /// Of the fields of `object`.
@@ -100,8 +100,8 @@ impl List {
 }
 
 /// The place of each entry of `list`, by the text that names it, if it has one.
-fn places(list: &[Value], name: impl Fn(&Value) -> Option<String>) -> Places {
-    let mut found = Places::new();
+fn places(list: &[Value], name: impl Fn(&Value) -> Option<String>) -> EntryPlaces {
+    let mut found = EntryPlaces::new();
     for (index, entry) in list.iter().enumerate() {
         if let Some(name) = name(entry) {
             found.entry(name).or_insert(index);

@@ -26,7 +26,7 @@ const REMEMBERED: usize = 64;
 const LONGEST_TOKEN: usize = 16 * 1024;
 
 /// The digest of a token or of a certificate: the token itself is not kept.
-type Key = [u8; 32];
+type ReviewKey = [u8; 32];
 
 /// What somebody shows to be let in.
 enum Shown<'a> {
@@ -35,12 +35,12 @@ enum Shown<'a> {
 }
 
 /// Asks the API server, and remembers what it said.
-pub(super) struct Access {
+pub(super) struct Reviewer {
     client: Client,
-    answers: Mutex<BTreeMap<Key, (Instant, StatusCode)>>,
+    answers: Mutex<BTreeMap<ReviewKey, (Instant, StatusCode)>>,
 }
 
-impl Access {
+impl Reviewer {
     pub(super) fn new(client: Client) -> Self {
         Self { client, answers: Mutex::default() }
     }
@@ -55,7 +55,7 @@ impl Access {
             (None, Some(token)) => (Shown::Token(token), Sha256::digest(token)),
             (None, None) => return StatusCode::UNAUTHORIZED,
         };
-        let key: Key = key.into();
+        let key: ReviewKey = key.into();
         if let Some(answer) = self.remembered(&key) {
             return answer;
         }
@@ -100,14 +100,14 @@ impl Access {
         Ok(reviewed.status.filter(|status| status.authenticated == Some(true)).and_then(|status| status.user))
     }
 
-    fn remembered(&self, key: &Key) -> Option<StatusCode> {
+    fn remembered(&self, key: &ReviewKey) -> Option<StatusCode> {
         let answers = self.answers();
         let (at, answer) = answers.get(key)?;
         let lasts = if *answer == StatusCode::OK { ALLOWED_FOR } else { REFUSED_FOR };
         (at.elapsed() < lasts).then_some(*answer)
     }
 
-    fn remember(&self, key: Key, answer: StatusCode) {
+    fn remember(&self, key: ReviewKey, answer: StatusCode) {
         let mut answers = self.answers();
         if answers.len() >= REMEMBERED {
             // Refusals first: whoever sends many wrong tokens must not push Prometheus out.
@@ -118,7 +118,7 @@ impl Access {
         answers.insert(key, (Instant::now(), answer));
     }
 
-    fn answers(&self) -> MutexGuard<'_, BTreeMap<Key, (Instant, StatusCode)>> {
+    fn answers(&self) -> MutexGuard<'_, BTreeMap<ReviewKey, (Instant, StatusCode)>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -45,10 +45,10 @@ const CIPHERS: [(&str, CipherSuite); 6] = [
 pub(super) struct Tls {
     client: Client,
     certificate: Certificate,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<KnownDemands>>,
 }
 
-struct Known {
+struct KnownDemands {
     demands: Demands,
     config: Arc<ServerConfig>,
     read_again: Instant,
@@ -86,7 +86,7 @@ impl Tls {
             Some(known) if known.demands == demands => known.config,
             _ => Arc::new(configuration(&demands, self.certificate.0.clone())),
         };
-        *known = Some(Known { demands, config: config.clone(), read_again: Instant::now() + pause });
+        *known = Some(KnownDemands { demands, config: config.clone(), read_again: Instant::now() + pause });
         config
     }
 }

@@ -22,7 +22,7 @@ use prometheus_client::encoding::prometheus_text;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
-use access::Access;
+use access::Reviewer;
 use demands::Tls;
 pub use probes::{HANGS, probes};
 use server::Peer;
@@ -83,7 +83,7 @@ pub type Problems = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 pub async fn metrics(listener: TcpListener, protection: Option<Protection>, registry: Registry) {
     let (tls, access) = match protection {
         Some(Protection { certificate, client }) => {
-            (Some(Arc::new(Tls::new(certificate, client.clone()))), Some(Access::new(client)))
+            (Some(Arc::new(Tls::new(certificate, client.clone()))), Some(Reviewer::new(client)))
         }
         None => (None, None),
     };
@@ -98,7 +98,7 @@ fn address(listener: &TcpListener) -> String {
 }
 
 async fn scrape(
-    With(shared): With<Arc<(Registry, Option<Access>)>>,
+    With(shared): With<Arc<(Registry, Option<Reviewer>)>>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
 ) -> impl IntoResponse {

@@ -82,11 +82,11 @@ impl ResolvesServerCert for Fixed {
 #[derive(Debug)]
 struct Reloaded {
     files: CertificateFiles,
-    known: Mutex<Known>,
+    known: Mutex<KnownFiles>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownFiles {
     read: (Vec<u8>, Vec<u8>),
     looked: Instant,
     key: Arc<CertifiedKey>,
@@ -101,7 +101,7 @@ impl Reloaded {
         };
         let read = read(&files).map_err(unfit)?;
         let key = Arc::new(certified(&read.0, &read.1).map_err(unfit)?);
-        Ok(Self { files, known: Mutex::new(Known { read, looked: Instant::now(), key }) })
+        Ok(Self { files, known: Mutex::new(KnownFiles { read, looked: Instant::now(), key }) })
     }
 }
 

@@ -64,7 +64,7 @@ impl Timing {
 
 /// What to do next about a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum LeaseStep {
     /// There is none: create it.
     Create,
     /// Nobody holds it any more: take it, in the version that was read.
@@ -83,14 +83,14 @@ pub(super) fn lasts(lease: &Lease) -> Duration {
 }
 
 /// What to do about `lease`, which has been seen unchanged for `unchanged`.
-pub(super) fn decide(lease: Option<&Lease>, unchanged: Duration) -> Step {
-    let Some(lease) = lease else { return Step::Create };
+pub(super) fn decide(lease: Option<&Lease>, unchanged: Duration) -> LeaseStep {
+    let Some(lease) = lease else { return LeaseStep::Create };
     let lasts = lasts(lease);
     match holder(lease) {
         // Whoever gives it back writes one second. One that is emptied by somebody else may have a holder who does not know yet.
-        None if lasts <= RELEASED => Step::Take,
-        _ if unchanged >= lasts => Step::Take,
-        _ => Step::Wait(lasts - unchanged),
+        None if lasts <= RELEASED => LeaseStep::Take,
+        _ if unchanged >= lasts => LeaseStep::Take,
+        _ => LeaseStep::Wait(lasts - unchanged),
     }
 }
 
@@ -158,14 +158,14 @@ mod tests {
     fn a_lease_is_taken_when_nobody_can_hold_it_any_more() {
         let seconds = Duration::from_secs;
         for (what, lease, unchanged, step) in [
-            ("none", None, seconds(0), Step::Create),
-            ("released", Some(of("", 1)), seconds(0), Step::Take),
-            ("emptied by somebody", Some(of("", 137)), seconds(0), Step::Wait(seconds(137))),
-            ("without a spec", Some(Lease::default()), seconds(0), Step::Take),
-            ("just seen", Some(of("a", 137)), seconds(0), Step::Wait(seconds(137))),
-            ("almost over", Some(of("a", 137)), seconds(136), Step::Wait(seconds(1))),
-            ("over", Some(of("a", 137)), seconds(137), Step::Take),
-            ("nonsense", Some(of("a", -5)), seconds(0), Step::Take),
+            ("none", None, seconds(0), LeaseStep::Create),
+            ("released", Some(of("", 1)), seconds(0), LeaseStep::Take),
+            ("emptied by somebody", Some(of("", 137)), seconds(0), LeaseStep::Wait(seconds(137))),
+            ("without a spec", Some(Lease::default()), seconds(0), LeaseStep::Take),
+            ("just seen", Some(of("a", 137)), seconds(0), LeaseStep::Wait(seconds(137))),
+            ("almost over", Some(of("a", 137)), seconds(136), LeaseStep::Wait(seconds(1))),
+            ("over", Some(of("a", 137)), seconds(137), LeaseStep::Take),
+            ("nonsense", Some(of("a", -5)), seconds(0), LeaseStep::Take),
         ] {
             assert_eq!(decide(lease.as_ref(), unchanged), step, "{what}");
         }
@@ -177,7 +177,7 @@ mod tests {
         for time in [at(0), at(4_000_000_000)] {
             let mut lease = of("a", 137);
             lease.spec.as_mut().unwrap().renew_time = Some(MicroTime(time));
-            assert_eq!(decide(Some(&lease), Duration::from_secs(10)), Step::Wait(Duration::from_secs(127)));
+            assert_eq!(decide(Some(&lease), Duration::from_secs(10)), LeaseStep::Wait(Duration::from_secs(127)));
         }
     }
 
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!((spec.lease_transitions, spec.acquire_time.unwrap().0), (Some(5), at(10)));
         assert_eq!(spec.renew_time.unwrap().0, at(20));
         let free = released(renewed, at(30));
-        assert_eq!((holder(&free), decide(Some(&free), Duration::ZERO)), (None, Step::Take));
+        assert_eq!((holder(&free), decide(Some(&free), Duration::ZERO)), (None, LeaseStep::Take));
     }
 
     #[test]

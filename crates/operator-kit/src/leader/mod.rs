@@ -20,7 +20,7 @@ use crate::clock;
 use advisor_cluster::ClusterError;
 pub use fence::{Fence, NotLeading};
 pub use lease::Timing;
-use lease::{Step, decide, held, holder, lasts, released};
+use lease::{LeaseStep, decide, held, holder, lasts, released};
 
 /// The pause after an error; a standby that was told nothing asks no more often.
 const ERROR_PAUSE: Duration = Duration::from_secs(2);
@@ -94,7 +94,7 @@ impl Election {
                 },
             };
             match decide(lease.as_ref(), clock::uptime().saturating_sub(since)) {
-                Step::Create | Step::Take => {
+                LeaseStep::Create | LeaseStep::Take => {
                     let sent = clock::uptime();
                     match self.in_time(self.write(lease)).await {
                         Ok(lease) => {
@@ -110,7 +110,7 @@ impl Election {
                         }
                     }
                 }
-                Step::Wait(pause) => {
+                LeaseStep::Wait(pause) => {
                     let Some(lease) = lease else { continue };
                     let held_for = lasts(&lease);
                     say(format!(

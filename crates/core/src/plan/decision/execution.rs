@@ -65,10 +65,10 @@ pub(in crate::plan) fn next(seen: &Observed<'_>, approval: &Approval, plan: &Pla
             unknown(seen, item, held_up.as_deref().unwrap_or_default(), now)
         }
         Some(fresh) => match stand(seen, item, is_written(item, fresh), &fresh.rollout, now) {
-            Standing::Completed(text) => settled(seen.settling, item, fresh, text, now),
+            ItemProgress::Completed(text) => settled(seen.settling, item, fresh, text, now),
             other => other,
         },
-        None => Standing::Unwritten,
+        None => ItemProgress::Unwritten,
     };
     let next = walk(seen, approval, now, standing).unwrap_or_else(|| finish(seen, plan));
     match next {
@@ -107,7 +107,7 @@ pub(in crate::plan) fn progress(
 }
 
 /// Where an item stands.
-enum Standing {
+enum ItemProgress {
     Pending,
     Unwritten,
     Waiting {
@@ -123,21 +123,21 @@ enum Standing {
     Failed(String),
 }
 
-fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now: Timestamp) -> Standing {
+fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now: Timestamp) -> ItemProgress {
     if !written {
         return unlooked(item);
     }
     match (item.state, rollout) {
-        (ItemState::Completed, _) => Standing::Completed(item.message.clone()),
-        (ItemState::Failed, _) => Standing::Failed(item.message.clone()),
-        (ItemState::Pending | ItemState::InProgress, Rollout::Done(text)) => Standing::Completed(text.clone()),
-        (ItemState::Pending | ItemState::InProgress, Rollout::Failed(text)) => Standing::Failed(text.clone()),
+        (ItemState::Completed, _) => ItemProgress::Completed(item.message.clone()),
+        (ItemState::Failed, _) => ItemProgress::Failed(item.message.clone()),
+        (ItemState::Pending | ItemState::InProgress, Rollout::Done(text)) => ItemProgress::Completed(text.clone()),
+        (ItemState::Pending | ItemState::InProgress, Rollout::Failed(text)) => ItemProgress::Failed(text.clone()),
         (ItemState::Pending | ItemState::InProgress, Rollout::Waiting { text, paused }) => {
             let overdue = deadline(seen, item, now).is_some_and(|deadline| deadline <= now);
             if stops(Guard::TimeIsUp, overdue && !stops(Guard::Paused, *paused)) {
-                Standing::Failed(format!("Not in effect within spec.waitTimeout: {text}"))
+                ItemProgress::Failed(format!("Not in effect within spec.waitTimeout: {text}"))
             } else {
-                Standing::Waiting { text: text.clone(), paused: *paused }
+                ItemProgress::Waiting { text: text.clone(), paused: *paused }
             }
         }
     }
@@ -145,35 +145,37 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
 
 /// An item that is in effect, if its owner has had the time to see the change: HyperConverged publishes that all is well first and the truth
 /// up to three seconds later (observed with kubevirt/hyperconverged-cluster-operator at 03da3cff7325).
-fn settled(settling: SignedDuration, item: &Item, fresh: &PlanItem, text: String, now: Timestamp) -> Standing {
+fn settled(settling: SignedDuration, item: &Item, fresh: &PlanItem, text: String, now: Timestamp) -> ItemProgress {
     let may_speak = fresh.speaks || fresh.has_status;
     let written = item.wait_started_at.as_ref().filter(|_| may_speak && item.state == ItemState::InProgress);
     // A controller that was away sees the change long after it was written.
     let since = written.map(|written| fresh.in_effect_since.map_or(written.0, |since| since.max(written.0)));
     match since.and_then(|since| since.checked_add(settling).ok()).filter(|until| *until > now) {
-        Some(until) => Standing::Settling { text: "Written; its owner is given a moment to see it".to_owned(), until },
-        None => Standing::Completed(text),
+        Some(until) => {
+            ItemProgress::Settling { text: "Written; its owner is given a moment to see it".to_owned(), until }
+        }
+        None => ItemProgress::Completed(text),
     }
 }
 
 /// Where an item stands of which nothing can be told at the moment: it is waited for.
-fn unknown(seen: &Observed<'_>, item: &Item, why: &str, now: Timestamp) -> Standing {
+fn unknown(seen: &Observed<'_>, item: &Item, why: &str, now: Timestamp) -> ItemProgress {
     match item.state {
         ItemState::InProgress if deadline(seen, item, now).is_some_and(|deadline| deadline <= now) => {
-            Standing::Failed(format!("Not written and in effect within spec.waitTimeout: {why}"))
+            ItemProgress::Failed(format!("Not written and in effect within spec.waitTimeout: {why}"))
         }
-        ItemState::InProgress => Standing::Waiting { text: why.to_owned(), paused: false },
+        ItemState::InProgress => ItemProgress::Waiting { text: why.to_owned(), paused: false },
         ItemState::Pending | ItemState::Completed | ItemState::Failed => unlooked(item),
     }
 }
 
 /// Where an item stands by its memory alone.
-fn unlooked(item: &Item) -> Standing {
+fn unlooked(item: &Item) -> ItemProgress {
     match item.state {
-        ItemState::Pending if item.operation.writes() => Standing::Pending,
-        ItemState::Pending | ItemState::Completed => Standing::Completed(item.message.clone()),
-        ItemState::InProgress => Standing::Unwritten,
-        ItemState::Failed => Standing::Failed(item.message.clone()),
+        ItemState::Pending if item.operation.writes() => ItemProgress::Pending,
+        ItemState::Pending | ItemState::Completed => ItemProgress::Completed(item.message.clone()),
+        ItemState::InProgress => ItemProgress::Unwritten,
+        ItemState::Failed => ItemProgress::Failed(item.message.clone()),
     }
 }
 
@@ -192,7 +194,7 @@ fn walk(
     seen: &Observed<'_>,
     approval: &Approval,
     now: Timestamp,
-    standing: impl Fn(&Item) -> Standing,
+    standing: impl Fn(&Item) -> ItemProgress,
 ) -> Option<Decision> {
     let items = &seen.status.items;
     let waves: BTreeSet<u32> = items.iter().map(|item| item.wave).collect();
@@ -204,19 +206,19 @@ fn walk(
         let of_wave: Vec<_> = items.iter().filter(|item| item.wave == wave).collect();
         for item in of_wave.iter().filter(|item| item.operation != Operation::Deferred) {
             match standing(item) {
-                Standing::Pending => pending.push(item),
-                Standing::Unwritten => unwritten.push(item),
-                Standing::Waiting { text, paused } => {
+                ItemProgress::Pending => pending.push(item),
+                ItemProgress::Unwritten => unwritten.push(item),
+                ItemProgress::Waiting { text, paused } => {
                     steps.push(Step { paused, ..step(&item.name, ItemState::InProgress, &text) });
                     waiting.push((item, paused));
                 }
-                Standing::Settling { text, until } => {
+                ItemProgress::Settling { text, until } => {
                     steps.push(step(&item.name, ItemState::InProgress, &text));
                     settling.push(until);
                     waiting.push((item, false));
                 }
-                Standing::Completed(text) => steps.push(step(&item.name, ItemState::Completed, &text)),
-                Standing::Failed(text) => {
+                ItemProgress::Completed(text) => steps.push(step(&item.name, ItemState::Completed, &text)),
+                ItemProgress::Failed(text) => {
                     failed.push(format!("{}: {text}", item.target_ref));
                     steps.push(step(&item.name, ItemState::Failed, &text));
                 }

@@ -101,14 +101,14 @@ struct States<'a> {
 }
 
 /// What both kinds of change, and the shown text of both, are made from.
-struct Change {
+struct BeforeAfter {
     before: Option<Value>,
     after: Option<Value>,
     redactor: Redactor,
     document: Option<&'static Document>,
 }
 
-impl Change {
+impl BeforeAfter {
     fn of(states: &States<'_>, draft: &Draft) -> Self {
         let before = states.live.map(diff::without_noise);
         let after = states.result.map(diff::without_noise);
@@ -186,7 +186,7 @@ fn applied(
     effect: Effect,
     remembered: Option<&Item>,
 ) -> PlanItem {
-    let change = Change::of(states, draft);
+    let change = BeforeAfter::of(states, draft);
     let (desired, nothing) = (&adjusted.desired, Value::Null);
     let (live, result) = (states.live, states.result.unwrap_or(&nothing));
     let operation = change.operation();
@@ -304,7 +304,7 @@ fn set_aside(draft: &Draft, live: Option<&Value>, why: &str, needed_by: &[String
 
 /// A plan from recorded objects. Its digest is never that of a plan that a server has previewed.
 fn approximate(draft: &Draft, desired: &Value, states: &States<'_>, effect: Effect) -> PlanItem {
-    let change = Change::of(states, draft);
+    let change = BeforeAfter::of(states, draft);
     let operation = change.operation();
     let target = TargetRef::of(desired);
     let review = json!({
@@ -337,7 +337,7 @@ fn approximate(draft: &Draft, desired: &Value, states: &States<'_>, effect: Effe
 }
 
 fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<String>, effect: Effect) -> PlanItem {
-    let change = Change::of(states, draft);
+    let change = BeforeAfter::of(states, draft);
     // In the version that is served now.
     let target = states.live.map_or_else(|| target(draft), TargetRef::of);
     let Some(live) = states.live else {
@@ -396,7 +396,7 @@ fn gone(draft: &Draft, target: TargetRef, rollout: Rollout) -> PlanItem {
 
 fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
     let target = TargetRef::of(desired);
-    let change = Change::of(&States { live: None, result: Some(desired), document: None }, draft);
+    let change = BeforeAfter::of(&States { live: None, result: Some(desired), document: None }, draft);
     let review = json!({
         "target": target,
         "operation": Operation::Deferred,
@@ -484,7 +484,7 @@ fn blank(draft: &Draft) -> PlanItem {
 
 /// Where the server changes more than what we own: defaults, and what admission adds. Paths and no values, since some of
 /// them are another value each time.
-fn beside(change: &Change, ours: &[FieldPath]) -> Vec<String> {
+fn beside(change: &BeforeAfter, ours: &[FieldPath]) -> Vec<String> {
     let owned: Paths = ours.iter().cloned().collect();
     let leaves = |object: &Option<Value>| object.as_ref().map(|object| fields::leaves_around(object, ours));
     let leaves = |object: &Option<Value>| leaves(object).unwrap_or_default();
@@ -504,7 +504,7 @@ fn beside(change: &Change, ours: &[FieldPath]) -> Vec<String> {
 
 /// Reboots and drains are the worst. Else the profile's word counts; where it leaves it to us, it depends on what changes: labels and
 /// annotations disturb nothing, what a controller acts on may.
-fn severity(impact: Impact, operation: Operation, change: &Change, effect: &Effect) -> Severity {
+fn severity(impact: Impact, operation: Operation, change: &BeforeAfter, effect: &Effect) -> Severity {
     let parts = |object: &Option<Value>| {
         let mut object = object.clone().unwrap_or_default();
         for part in ["apiVersion", "kind", "metadata"] {

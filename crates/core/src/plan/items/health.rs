@@ -50,7 +50,7 @@ pub fn of(object: &Value) -> Rollout {
     if let Some(disabled) = disabled(object) {
         return Rollout::Done(format!("applied, but inactive: {}", disabled.told()));
     }
-    let under_way = |condition: &Condition<'_>| {
+    let under_way = |condition: &OwnerCondition<'_>| {
         UNDER_WAY.iter().any(|name| condition.is(name, "True")) && condition.text("reason") != AVAILABLE_FOR_GOOD
     };
     match unwell(object).or_else(|| unknown(object)).or_else(|| conditions(object).find(under_way)) {
@@ -85,33 +85,33 @@ pub fn speaks(object: &Value) -> bool {
     conditions(object).next().is_some()
 }
 
-fn unwell(object: &Value) -> Option<Condition<'_>> {
+fn unwell(object: &Value) -> Option<OwnerCondition<'_>> {
     let degraded = conditions(object)
         .find(|condition| condition.text("type").ends_with("Degraded") && condition.text("status") == "True");
     // What is degraded says why; that it is not available for that, says less.
     degraded.or_else(|| {
-        let bad = |condition: &Condition<'_>| WELL.iter().any(|name| condition.is(name, "False"));
+        let bad = |condition: &OwnerCondition<'_>| WELL.iter().any(|name| condition.is(name, "False"));
         conditions(object).find(bad)
     })
 }
 
 /// What the owner of `object` can't tell.
-fn unknown(object: &Value) -> Option<Condition<'_>> {
+fn unknown(object: &Value) -> Option<OwnerCondition<'_>> {
     conditions(object).find(|condition| WELL.iter().any(|name| condition.is(name, "Unknown")))
 }
 
 /// That parts of the object are overridden by an annotation of it.
-fn tainted(object: &Value) -> Option<Condition<'_>> {
+fn tainted(object: &Value) -> Option<OwnerCondition<'_>> {
     conditions(object).find(|condition| condition.is("TaintedConfiguration", "True"))
 }
 
-fn disabled(object: &Value) -> Option<Condition<'_>> {
+fn disabled(object: &Value) -> Option<OwnerCondition<'_>> {
     conditions(object).find(|condition| condition.is("Disabled", "True"))
 }
 
-struct Condition<'a>(&'a Value);
+struct OwnerCondition<'a>(&'a Value);
 
-impl Condition<'_> {
+impl OwnerCondition<'_> {
     fn text(&self, key: &str) -> &str {
         self.0.get(key).and_then(Value::as_str).unwrap_or_default()
     }
@@ -127,8 +127,8 @@ impl Condition<'_> {
     }
 }
 
-fn conditions(object: &Value) -> impl Iterator<Item = Condition<'_>> {
-    object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten().map(Condition)
+fn conditions(object: &Value) -> impl Iterator<Item = OwnerCondition<'_>> {
+    object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten().map(OwnerCondition)
 }
 
 fn waiting(text: String) -> Rollout {

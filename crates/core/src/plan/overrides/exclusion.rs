@@ -25,7 +25,7 @@ struct Rule {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ExclusionEntry {
     kind: String,
     name: String,
     #[serde(default)]
@@ -59,7 +59,7 @@ impl Exclusions {
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! { max_total_scalar_bytes: ANNOTATION_SIZE },
         };
-        let written: Result<Vec<Written>, String> = serde_saphyr::from_str_with_options(text, options)
+        let written: Result<Vec<ExclusionEntry>, String> = serde_saphyr::from_str_with_options(text, options)
             .map_err(|error| cut_text(error.to_string().lines().next().unwrap_or_default(), QUOTED));
         let written = written.and_then(|written| match written.len() {
             many if many > EXCLUSIONS => Err(format!("it names {many} objects, and at most {EXCLUSIONS} are read")),
@@ -73,7 +73,7 @@ impl Exclusions {
                 false => Pattern::new(text).map_err(|error| wrong(&error.to_string())),
             }
         };
-        let rule = |written: Written| {
+        let rule = |written: ExclusionEntry| {
             let empty = [&written.kind, &written.name].iter().any(|text| text.is_empty());
             if empty {
                 return Err("an entry has no kind or no name".to_owned());

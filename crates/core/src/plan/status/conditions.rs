@@ -27,7 +27,7 @@ const MESSAGE_LIMIT: usize = 32_768;
 
 /// What conditions follow from.
 #[derive(Debug, Clone)]
-pub struct Verdict<'a> {
+pub struct PhaseReport<'a> {
     /// Where the configuration stands.
     pub phase: Phase,
     /// Why, a constant of [`reason`].
@@ -72,7 +72,7 @@ fn is_ours(found: &Condition) -> bool {
 
 /// The conditions of `verdict`. `lastTransitionTime` of `old` ones is kept where their status stays.
 #[must_use]
-pub fn derive(old: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<Condition> {
+pub fn derive(old: &[Condition], verdict: &PhaseReport<'_>, now: Timestamp) -> Vec<Condition> {
     let mut new = Vec::new();
     for (phase, name) in PHASES.map(|phase| (phase, phase.name())) {
         // An upgrade that waits for review changes nothing about what is completed.
@@ -140,7 +140,7 @@ pub fn unreadable(
         "{problem}. It is tried again until it works. Until then nothing is decided, and what this status says otherwise may \
          be out of date."
     );
-    let verdict = Verdict {
+    let verdict = PhaseReport {
         phase: Phase::Pending,
         reason,
         message: &message,
@@ -177,7 +177,7 @@ pub fn readable(conditions: &mut [Condition], now: Timestamp) {
 
 /// Ready, Reconciling and Stalled, so that kstatus clients and `kubectl wait` read each phase alike: Ready is
 /// absent while a person is needed for the next step, so that nothing takes it for failed or finished.
-fn readiness(verdict: &Verdict<'_>) -> Vec<Condition> {
+fn readiness(verdict: &PhaseReport<'_>) -> Vec<Condition> {
     let ready = |holds| wanted(condition::READY, holds, verdict);
     match verdict.phase {
         Phase::Completed | Phase::CompletedWithUpgrade | Phase::Ignored => {
@@ -198,7 +198,7 @@ fn readiness(verdict: &Verdict<'_>) -> Vec<Condition> {
     }
 }
 
-fn wanted(name: &str, holds: bool, verdict: &Verdict<'_>) -> Condition {
+fn wanted(name: &str, holds: bool, verdict: &PhaseReport<'_>) -> Condition {
     // Ready=False carries the reason too: it is the condition that people look at first.
     let tells = holds || name == condition::READY;
     Condition {
@@ -233,8 +233,8 @@ mod tests {
         Phase::Ignored,
     ];
 
-    fn verdict(phase: Phase) -> Verdict<'static> {
-        Verdict {
+    fn verdict(phase: Phase) -> PhaseReport<'static> {
+        PhaseReport {
             phase,
             reason: "Because",
             message: "text",
@@ -267,7 +267,8 @@ mod tests {
     #[test]
     fn times_move_only_with_the_status() {
         let first = derive(&[], &verdict(Phase::ReviewRequired), seconds(10));
-        let same = derive(&first, &Verdict { message: "other text", ..verdict(Phase::ReviewRequired) }, seconds(20));
+        let same =
+            derive(&first, &PhaseReport { message: "other text", ..verdict(Phase::ReviewRequired) }, seconds(20));
         assert!(same.iter().all(|condition| condition.last_transition_time == time(seconds(10))));
         let moved = derive(&same, &verdict(Phase::Completed), seconds(30));
         let changed: Vec<_> = moved

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use self::conditions::Verdict;
-use self::summary::Told;
+use self::conditions::PhaseReport;
+use self::summary::PlanContext;
 use crate::api::{
     Action, Applied, ApprovedBy, HistoryEntry, Item, ItemState, LeftOut, Operation, Phase, PlannedSpec, SupersededPlan,
     TargetRef, VirtPlatformConfigStatus as Status,
@@ -122,7 +122,7 @@ pub fn compose(
         Some(plan) => overridden::told(plan, &status),
         None => told_before(seen, &status, condition::OVERRIDDEN),
     };
-    let verdict = Verdict { phase, reason, message: &text, input_drift, trouble, overridden, generation };
+    let verdict = PhaseReport { phase, reason, message: &text, input_drift, trouble, overridden, generation };
     status.conditions = conditions::derive(&seen.status.conditions, &verdict, now);
     size::bound(&mut status);
     Some(status)
@@ -180,7 +180,7 @@ fn publish(
     let under_way: Vec<_> = begun
         .map(|item| format!("Still under way: {}: {}.", item.target_ref, item.message.trim_end_matches('.')))
         .collect();
-    let told = Told { detail: changed, overridden: &overridden, under_way: &under_way, puts_back, named_before };
+    let told = PlanContext { detail: changed, overridden: &overridden, under_way: &under_way, puts_back, named_before };
     (phase, reason, summary::of_publication(plan, publication, &told))
 }
 
@@ -326,7 +326,7 @@ fn still_named(used: Option<String>, seen: &Observed<'_>) -> Option<String> {
     used.filter(|used| seen.wanted.approved_plan_hash.as_ref() == Some(used))
 }
 
-fn left_out(part: &profile_sdk::LeftOut) -> LeftOut {
+fn left_out(part: &profile_sdk::LeftOutFeature) -> LeftOut {
     LeftOut { feature: part.feature.clone(), reason: cut_text(&within_line(&part.reason), SUMMARY_LIMIT) }
 }
 

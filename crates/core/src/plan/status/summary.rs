@@ -37,7 +37,7 @@ fn why_blocked(item: &PlanItem) -> String {
 
 /// What is said of a plan beside what is in it.
 #[derive(Debug)]
-pub(in crate::plan) struct Told<'a> {
+pub(in crate::plan) struct PlanContext<'a> {
     /// What had changed when it was shown first.
     pub(in crate::plan) detail: &'a str,
     /// What machines do not have of what was applied, in sentences.
@@ -52,8 +52,8 @@ pub(in crate::plan) struct Told<'a> {
 
 /// What is said of a plan that is shown.
 #[must_use]
-pub(in crate::plan) fn of_publication(plan: &Plan, publication: &Publication, told: &Told<'_>) -> String {
-    let Told { detail, overridden: lost, under_way, puts_back, named_before } = *told;
+pub(in crate::plan) fn of_publication(plan: &Plan, publication: &Publication, told: &PlanContext<'_>) -> String {
+    let PlanContext { detail, overridden: lost, under_way, puts_back, named_before } = *told;
     // A hash that is there already can't be set.
     let how = match named_before && plan.blocked().next().is_none() {
         true => NAMED_BEFORE,

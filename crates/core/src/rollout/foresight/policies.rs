@@ -52,7 +52,7 @@ fn policies_are_asked_for_where_they_count_and_nowhere_else() {
     let world = World::new(json!({}), &[]);
     let outlook_of = |spec: Value| {
         let object = machine_config("90-ours", "worker", spec);
-        let planned = Planned { live: None, result: Some(&object), takes_back: false, leaving: &[] };
+        let planned = PlannedChange { live: None, result: Some(&object), takes_back: false, leaving: &[] };
         let mut studies = Studies::default();
         studies.learn(&world.pools, planned, "rendered", world.objects.get("rendered"));
         outlook(&world.pools, &studies, None, planned)

@@ -50,10 +50,10 @@ impl World {
 
     /// The effect, and how many objects were read for it.
     pub(super) fn effect(&self, live: Option<&Value>, result: Option<&Value>) -> (Result<Effect, String>, usize) {
-        self.effect_where(Planned { live, result, takes_back: false, leaving: &[] })
+        self.effect_where(PlannedChange { live, result, takes_back: false, leaving: &[] })
     }
 
-    fn effect_where(&self, planned: Planned<'_>) -> (Result<Effect, String>, usize) {
+    fn effect_where(&self, planned: PlannedChange<'_>) -> (Result<Effect, String>, usize) {
         let (mut studies, mut read) = (Studies::default(), 0);
         loop {
             match outlook(&self.pools, &studies, Some(&self.policies), planned) {
@@ -190,7 +190,7 @@ fn a_pool_that_loses_the_object_reboots_like_the_one_that_gets_it() {
     // What is left after others' labels stay selects nobody: the pool that had it is told all the same.
     let mut left = machine_config("99-psi", "worker", json!({}));
     left["metadata"]["labels"] = json!({"team": "a"});
-    let planned = Planned { live: Some(&before), result: Some(&left), takes_back: true, leaving: &[] };
+    let planned = PlannedChange { live: Some(&before), result: Some(&left), takes_back: true, leaving: &[] };
     let mut studies = Studies::default();
     let Outlook::Unread(names) = outlook(&world.pools, &studies, None, planned) else { panic!("unread") };
     names.iter().for_each(|name| studies.learn(&world.pools, planned, name, world.objects.get(name)));
@@ -224,7 +224,7 @@ fn what_no_pool_could_render_is_no_plan() {
             &world.pools,
             &Studies::default(),
             Some(&Policies::of(&[])),
-            Planned { live: Some(&whole), result: Some(result), takes_back, leaving: &[] },
+            PlannedChange { live: Some(&whole), result: Some(result), takes_back, leaving: &[] },
         )
     };
     for (takes_back, says) in
@@ -512,7 +512,7 @@ fn what_the_same_plan_removes_is_in_nobodys_way() {
     let ours = unit("50-ours", json!({"enabled": true, "contents": "x"}));
     let with = |theirs: &Value, ours: &Value, goes: bool| {
         let leaving = Vec::from_iter(goes.then(|| name(theirs).to_owned()));
-        let planned = Planned { live: None, result: Some(ours), takes_back: false, leaving: &leaving };
+        let planned = PlannedChange { live: None, result: Some(ours), takes_back: false, leaving: &leaving };
         World::new(theirs["spec"].clone(), std::slice::from_ref(theirs)).effect_where(planned).0
     };
     let masked = unit("10-theirs", json!({"mask": true}));
@@ -541,7 +541,7 @@ fn a_copy_that_goes_too_keeps_nothing() {
     let world = World::new(files(&[("/etc/a", "data:,1")]), &[ours.clone(), copy.clone()]);
     let too = ["50-ours-too".to_owned()];
     for (leaving, listed, reboots) in [(&[][..], true, false), (&too[..], true, true), (&[][..], false, true)] {
-        let planned = Planned { live: Some(&ours), result: None, takes_back: false, leaving };
+        let planned = PlannedChange { live: Some(&ours), result: None, takes_back: false, leaving };
         let mut studies = Studies::default();
         let mut pools = world.pools.clone();
         for name in ["rendered", "50-ours-too"] {

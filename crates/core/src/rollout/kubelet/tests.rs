@@ -30,7 +30,7 @@ fn outlook_of(sources: &[&str], live: Option<&Value>, result: Option<&Value>) ->
         &pools(sources),
         &makers(sources, Some("theirs")),
         Some(&Policies::of(&[])),
-        Planned { live, result, takes_back: false, leaving: &[] },
+        PlannedChange { live, result, takes_back: false, leaving: &[] },
     ) {
         Outlook::Known(known) => known,
         asked => panic!("{asked:?}"),
@@ -72,14 +72,14 @@ fn r1_every_release_says_what_it_has_accepted() {
         assert_eq!(verdict(&object), verdict(&followed(&object)), "what is followed is judged alike");
         verdict(&object)
     };
-    let refused = |text: &str| Verdict::Refused(text.to_owned());
+    let refused = |text: &str| Acceptance::Refused(text.to_owned());
     let (success, accepted) = (condition("Success", "True", 20), condition("Accepted", "True", 20));
     for (release, observed, conditions, expected) in [
-        ("4.14 to 4.22", Some(2), vec![success.clone()], Verdict::Accepted),
+        ("4.14 to 4.22", Some(2), vec![success.clone()], Acceptance::Accepted),
         ("4.14 to 4.21", Some(2), vec![success.clone(), condition("Failure", "False", 20)], refused("Failure False")),
         ("4.22", Some(2), vec![success.clone(), condition("Failure", "True", 20)], refused("Failure True")),
-        ("4.14 to 4.22, mended", Some(2), vec![condition("Failure", "True", 5), success.clone()], Verdict::Accepted),
-        ("4.23", Some(2), vec![accepted.clone(), success.clone()], Verdict::Accepted),
+        ("4.14 to 4.22, mended", Some(2), vec![condition("Failure", "True", 5), success.clone()], Acceptance::Accepted),
+        ("4.23", Some(2), vec![accepted.clone(), success.clone()], Acceptance::Accepted),
         (
             "4.23",
             Some(2),
@@ -87,13 +87,13 @@ fn r1_every_release_says_what_it_has_accepted() {
             refused("Failure True"),
         ),
         ("main without what is old", Some(2), vec![condition("Accepted", "False", 20)], refused("Accepted False")),
-        ("an edit that is not seen", Some(1), vec![condition("Success", "True", 9)], Verdict::Unseen),
-        ("observedGeneration is left behind", Some(1), vec![success.clone()], Verdict::Accepted),
-        ("observedGeneration is not written", None, vec![condition("Success", "True", 10)], Verdict::Accepted),
+        ("an edit that is not seen", Some(1), vec![condition("Success", "True", 9)], Acceptance::Unseen),
+        ("observedGeneration is left behind", Some(1), vec![success.clone()], Acceptance::Accepted),
+        ("observedGeneration is not written", None, vec![condition("Success", "True", 10)], Acceptance::Accepted),
         ("observedGeneration is not written", None, vec![condition("Failure", "False", 10)], refused("Failure False")),
-        ("observedGeneration is not written", None, vec![condition("Success", "True", 9)], Verdict::Unseen),
-        ("nothing yet", Some(2), vec![], Verdict::Unseen),
-        ("something else", Some(2), vec![condition("Other", "True", 20)], Verdict::Unseen),
+        ("observedGeneration is not written", None, vec![condition("Success", "True", 9)], Acceptance::Unseen),
+        ("nothing yet", Some(2), vec![], Acceptance::Unseen),
+        ("something else", Some(2), vec![condition("Other", "True", 20)], Acceptance::Unseen),
     ] {
         assert_eq!(said(observed, &conditions), expected, "{release}: {conditions:?}");
     }
@@ -142,7 +142,7 @@ fn m8_pools_that_take_in_what_workers_get_reboot_too() {
         pools,
         &makers,
         Some(&Policies::of(&[])),
-        Planned { live: None, result: Some(&wanted), takes_back: false, leaving: &[] },
+        PlannedChange { live: None, result: Some(&wanted), takes_back: false, leaving: &[] },
     ) {
         Outlook::Known(known) => known,
         asked => panic!("{asked:?}"),
@@ -170,7 +170,7 @@ fn m9_what_would_reach_no_machine_is_no_plan() {
         json!({"metadata": {"name": "worker", "labels": {"pool": "worker"}}, "spec": {"machineConfigSelector": {}}});
     empty.insert("worker".to_owned(), Pool::read(&worker));
     let wanted = config(json!({}));
-    let planned = |takes_back| Planned { live: None, result: Some(&wanted), takes_back, leaving: &[] };
+    let planned = |takes_back| PlannedChange { live: None, result: Some(&wanted), takes_back, leaving: &[] };
     let none = Makers::new();
     let Outlook::Known(Err(problem)) = outlook(&empty, &none, Some(&Policies::of(&[])), planned(false)) else {
         panic!("a plan")
@@ -203,7 +203,7 @@ fn r5_files_beside_the_configuration_reach_pools_that_override_it() {
         let mut result = plain.clone();
         result["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         for live in [None, Some(&plain)] {
-            let planned = Planned { live, result: Some(&result), takes_back: false, leaving: &[] };
+            let planned = PlannedChange { live, result: Some(&result), takes_back: false, leaving: &[] };
             let Outlook::Known(Ok(effect)) = outlook(&all, &known, Some(&Policies::of(&[])), planned) else {
                 panic!("{more}")
             };
@@ -234,7 +234,7 @@ fn m11_a_second_one_for_a_pool_is_no_plan() {
     assert!(outlook_of(&both[..1], Some(&with_number("")), Some(&other)).unwrap().notes.len() == 1);
     // What a pool still lists may be what is left of our own, or of one that is gone.
     let first = |makers: &Makers| {
-        let planned = Planned { live: None, result: Some(&other), takes_back: false, leaving: &[] };
+        let planned = PlannedChange { live: None, result: Some(&other), takes_back: false, leaving: &[] };
         outlook(&pools(&both[..1]), makers, Some(&Policies::of(&[])), planned)
     };
     assert_eq!(first(&Makers::new()), Outlook::Unread(vec![both[0].to_owned()]));
@@ -260,7 +260,7 @@ fn a_kubelet_config_is_under_the_policies_of_its_files() {
     };
     let (plain, two, three) = (config(json!({"maxPods": 300})), with_level(2), with_level(3));
     let reboots = |paths: &[&str], live: Option<&Value>, result: &Value| {
-        let planned = Planned { live, result: Some(result), takes_back: false, leaving: &[] };
+        let planned = PlannedChange { live, result: Some(result), takes_back: false, leaving: &[] };
         match outlook(&pools(&[]), &Makers::new(), Some(&policies(paths)), planned) {
             Outlook::Known(Ok(effect)) => effect.machines() > 0,
             asked => panic!("{asked:?}"),
@@ -278,7 +278,7 @@ fn a_kubelet_config_is_under_the_policies_of_its_files() {
         &pools(&[]),
         &Makers::new(),
         None,
-        Planned { live: None, result: Some(&plain), takes_back: false, leaving: &[] },
+        PlannedChange { live: None, result: Some(&plain), takes_back: false, leaving: &[] },
     );
     assert_eq!(unknown, Outlook::Unlisted(MACHINE_CONFIGURATION));
 }

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Change, State, content, generation_of, name, of_removed};
+use super::{ChangeKind, KnownPools, content, generation_of, name, of_removed};
 use crate::api::TargetRef;
 use crate::plan::items::health::Rollout;
-use crate::rollout::kubelet::{self, Verdict};
+use crate::rollout::kubelet::{self, Acceptance};
 use crate::rollout::pool::{Pool, reason};
 
 /// What an object waits for.
@@ -40,14 +40,14 @@ pub(super) struct Stage<'a> {
 /// All pools that an object concerns; or the answer where it does not depend on how far each is.
 type Stages<'a> = Result<Vec<Stage<'a>>, Judged>;
 
-impl State {
-    pub(super) fn judged(&self, object: &Value, change: Change) -> Judged {
+impl KnownPools {
+    pub(super) fn judged(&self, object: &Value, change: ChangeKind) -> Judged {
         let stages = match self.stages(object, change) {
             Ok(stages) => stages,
             Err(judged) => return judged,
         };
         for Stage { pool, rendered } in &stages {
-            if change == Change::Removed && !rendered {
+            if change == ChangeKind::Removed && !rendered {
                 return waiting(format!("MachineConfigPool {} has not rendered without it yet", pool.name));
             }
             if let Some(hold) = unfinished(pool, *rendered) {
@@ -55,13 +55,13 @@ impl State {
             }
         }
         match change {
-            Change::Removed => Judged::Is(Rollout::Done("no pool renders it any more".to_owned())),
-            Change::New | Change::Edited => done(&stages.iter().map(|stage| stage.pool).collect::<Vec<_>>()),
+            ChangeKind::Removed => Judged::Is(Rollout::Done("no pool renders it any more".to_owned())),
+            ChangeKind::New | ChangeKind::Edited => done(&stages.iter().map(|stage| stage.pool).collect::<Vec<_>>()),
         }
     }
 
     /// How many machines of each pool that `object` concerns have it, as far as what was read tells.
-    pub(super) fn updated(&self, object: &Value, change: Change) -> BTreeMap<String, u32> {
+    pub(super) fn updated(&self, object: &Value, change: ChangeKind) -> BTreeMap<String, u32> {
         let count = |stage: &Stage<'_>| match stage.rendered && stage.pool.observed_generation >= stage.pool.generation
         {
             true => stage.pool.updated,
@@ -71,8 +71,8 @@ impl State {
         stages.iter().map(|stage| (stage.pool.name.clone(), count(stage))).collect()
     }
 
-    fn stages(&self, object: &Value, change: Change) -> Stages<'_> {
-        if change == Change::Removed {
+    fn stages(&self, object: &Value, change: ChangeKind) -> Stages<'_> {
+        if change == ChangeKind::Removed {
             return self.without(object);
         }
         let selecting = self.selecting(object);
@@ -118,16 +118,16 @@ impl State {
     }
 
     /// How far the pools that `object` reaches are with a KubeletConfig: what they render is the MachineConfig that is made of it.
-    fn of_kubelet(&self, object: &Value, change: Change) -> Stages<'_> {
+    fn of_kubelet(&self, object: &Value, change: ChangeKind) -> Stages<'_> {
         match kubelet::verdict(object) {
-            Verdict::Unseen => {
+            Acceptance::Unseen => {
                 return Err(waiting("the machine-config controllers have not looked at it yet".to_owned()));
             }
-            Verdict::Refused(problem) => {
+            Acceptance::Refused(problem) => {
                 let text = format!("the machine-config controllers refuse it: {problem}");
                 return Err(Judged::Is(Rollout::Failed(text)));
             }
-            Verdict::Accepted => {}
+            Acceptance::Accepted => {}
         }
         let reached: Vec<_> = kubelet::reached(&self.pools, object)
             .into_iter()

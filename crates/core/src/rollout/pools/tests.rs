@@ -50,9 +50,9 @@ fn pools(pool: &Value) -> MachineConfigPools {
 }
 
 fn standing(pool: &Value) -> Rollout {
-    match pools(pool).standing(&psi(&["psi=1"]), Change::New) {
-        Standing::Known(rollout) => rollout,
-        Standing::Unread(names) => panic!("{names:?} unread"),
+    match pools(pool).standing(&psi(&["psi=1"]), ChangeKind::New) {
+        Progress::Known(rollout) => rollout,
+        Progress::Unread(names) => panic!("{names:?} unread"),
     }
 }
 
@@ -167,16 +167,16 @@ fn a_paused_pool_is_paused_and_an_empty_one_reaches_no_machine() {
     let planned = psi(&["psi=1"]);
     let pools = pools(&empty);
     pools.saw_listed(MACHINE_OS_CONFIG, &[]);
-    let outlook = pools.outlook(Planned { live: None, result: Some(&planned), takes_back: false, leaving: &[] });
+    let outlook = pools.outlook(PlannedChange { live: None, result: Some(&planned), takes_back: false, leaving: &[] });
     assert!(matches!(outlook, Outlook::Known(Err(_))), "blocked at planning already");
 }
 
 #[test]
 fn what_is_removed_is_gone_when_no_pool_of_it_lists_it_and_all_are_done() {
     let gone = json!({"metadata": {"name": "psi"}, "pools": ["worker", "deleted"]});
-    let standing = |pool: &Value| match pools(pool).standing(&gone, Change::Removed) {
-        Standing::Known(rollout) => rollout,
-        Standing::Unread(names) => panic!("{names:?} unread"),
+    let standing = |pool: &Value| match pools(pool).standing(&gone, ChangeKind::Removed) {
+        Progress::Known(rollout) => rollout,
+        Progress::Unread(names) => panic!("{names:?} unread"),
     };
     assert!(
         matches!(standing(&finished()), Rollout::Waiting { text, .. } if text.contains("has not rendered without it"))
@@ -201,14 +201,14 @@ fn after_an_edit_what_holds_the_content_may_be_the_old_rendering() {
     let (pool, object) = (finished(), psi(&["psi=1"]));
     let pools = MachineConfigPools::default();
     pools.saw_all(&[pool]);
-    let Standing::Unread(names) = pools.standing(&object, Change::Edited) else { panic!("nothing was read") };
+    let Progress::Unread(names) = pools.standing(&object, ChangeKind::Edited) else { panic!("nothing was read") };
     assert_eq!(names, ["base", NEW], "the rendering, and what else it is made of");
     pools.learn(&object, "base", Some(&rendered(&["a"])));
     pools.learn(&object, NEW, Some(&rendered(&["a", "psi=1", "debug"])));
-    let left = pools.standing(&object, Change::Edited);
-    assert!(matches!(left, Standing::Known(Rollout::Waiting { .. })), "debug is left from before: {left:?}");
+    let left = pools.standing(&object, ChangeKind::Edited);
+    assert!(matches!(left, Progress::Known(Rollout::Waiting { .. })), "debug is left from before: {left:?}");
     pools.learn(&object, NEW, Some(&rendered(&["a", "psi=1"])));
-    assert!(matches!(pools.standing(&object, Change::Edited), Standing::Known(Rollout::Done(_))));
+    assert!(matches!(pools.standing(&object, ChangeKind::Edited), Progress::Known(Rollout::Done(_))));
 }
 
 #[test]
@@ -271,9 +271,9 @@ fn an_edited_kubelet_config_is_done_when_what_is_made_of_it_is_rendered_and_noth
             other => panic!("{other} is read"),
         };
         let found = loop {
-            match pools.standing(&object, Change::Edited) {
-                Standing::Known(rollout) => break rollout,
-                Standing::Unread(names) => names.iter().for_each(|name| pools.learn(&object, name, Some(&read(name)))),
+            match pools.standing(&object, ChangeKind::Edited) {
+                Progress::Known(rollout) => break rollout,
+                Progress::Unread(names) => names.iter().for_each(|name| pools.learn(&object, name, Some(&read(name)))),
             }
         };
         assert_eq!(matches!(found, Rollout::Done(_)), done, "{name}: {found:?}");
@@ -291,7 +291,7 @@ fn the_machines_of_pools_can_be_added_up_whatever_they_say() {
     all.saw_all(&[pool("worker"), pool("infra"), pool("gpu")]);
     all.saw_listed(MACHINE_OS_CONFIG, &[]);
     let planned = psi(&["psi=1"]);
-    let planned = Planned { live: None, result: Some(&planned), takes_back: false, leaving: &[] };
+    let planned = PlannedChange { live: None, result: Some(&planned), takes_back: false, leaving: &[] };
     all.study(planned, NEW, Some(&rendered(&["a"])));
     match all.outlook(planned) {
         Outlook::Known(Ok(effect)) => assert_eq!((effect.pools.len(), effect.machines()), (3, 300_000)),
@@ -310,10 +310,10 @@ fn what_one_pool_has_rendered_and_another_one_lists_is_read_once() {
     all.saw_all(&[finished(), with(finished(), &other)]);
     let object = psi(&["psi=1"]);
     let planned = psi(&["psi=1", "more"]);
-    let planned = Planned { live: Some(&object), result: Some(&planned), takes_back: false, leaving: &[] };
+    let planned = PlannedChange { live: Some(&object), result: Some(&planned), takes_back: false, leaving: &[] };
     let read = rendered(&["psi=1", "more=1"]);
     let mut rounds = 0;
-    while let Standing::Unread(names) = all.standing(&object, Change::Edited) {
+    while let Progress::Unread(names) = all.standing(&object, ChangeKind::Edited) {
         names.iter().for_each(|name| all.learn(&object, name, Some(&read)));
         rounds += 1;
         assert!(rounds < 5 && !names.contains(&String::new()), "{names:?}");
@@ -344,14 +344,14 @@ fn r6_what_a_later_one_overrides_is_not_waited_for() {
         with(finished(), &[("/spec/configuration/source", sources), ("/spec/machineConfigSelector", selector)])
     };
     for (name, done) in [("95-theirs", true), ("50-theirs", false)] {
-        for change in [Change::New, Change::Edited] {
+        for change in [ChangeKind::New, ChangeKind::Edited] {
             let pools = MachineConfigPools::default();
             pools.saw_all(&[role(name)]);
             let mut read = Vec::new();
             let rollout = loop {
                 match pools.standing(&ours, change) {
-                    Standing::Known(rollout) => break rollout,
-                    Standing::Unread(names) => {
+                    Progress::Known(rollout) => break rollout,
+                    Progress::Unread(names) => {
                         for unread in names {
                             let found = if unread == NEW { theirs(NEW) } else { theirs(&unread) };
                             pools.learn(&ours, &unread, Some(&found));
@@ -367,9 +367,9 @@ fn r6_what_a_later_one_overrides_is_not_waited_for() {
     // Held as it is, nothing else is read.
     let pools = MachineConfigPools::default();
     pools.saw_all(&[role("95-theirs")]);
-    assert_eq!(pools.standing(&ours, Change::New), Standing::Unread(vec![NEW.to_owned()]));
+    assert_eq!(pools.standing(&ours, ChangeKind::New), Progress::Unread(vec![NEW.to_owned()]));
     pools.learn(&ours, NEW, Some(&object(NEW, "data:,ours", "ours")));
-    assert!(matches!(pools.standing(&ours, Change::New), Standing::Known(Rollout::Done(_))));
+    assert!(matches!(pools.standing(&ours, ChangeKind::New), Progress::Known(Rollout::Done(_))));
 }
 
 /// Fault R8: that an image is built first is said beforehand, of the pools that a MachineOSConfig names.
@@ -378,7 +378,7 @@ fn r8_a_layered_pool_is_told_beforehand() {
     let pools = pools(&finished());
     let wanted = psi(&["psi=1", "more"]);
     let effect = || {
-        let planned = Planned { live: None, result: Some(&wanted), takes_back: false, leaving: &[] };
+        let planned = PlannedChange { live: None, result: Some(&wanted), takes_back: false, leaving: &[] };
         pools.study(planned, NEW, Some(&rendered(&["a"])));
         match pools.outlook(planned) {
             Outlook::Known(effect) => effect.unwrap(),
@@ -386,7 +386,7 @@ fn r8_a_layered_pool_is_told_beforehand() {
         }
     };
     let before = pools.fingerprint(&wanted, false);
-    let planned = Planned { live: None, result: Some(&wanted), takes_back: false, leaving: &[] };
+    let planned = PlannedChange { live: None, result: Some(&wanted), takes_back: false, leaving: &[] };
     assert_eq!(pools.outlook(planned), Outlook::Unlisted(MACHINE_OS_CONFIG));
     for (named, layered) in [("other", false), ("worker", true)] {
         pools.saw_listed(MACHINE_OS_CONFIG, &[json!({"spec": {"machineConfigPool": {"name": named}}}), json!({})]);
@@ -412,6 +412,6 @@ fn r8_r9_a_pool_that_can_not_be_rendered_or_built_is_stuck() {
     ] {
         let said = json!([{"type": condition, "status": "True", "message": "m"}]);
         let pools = pools(&with(finished(), &[("/status/conditions", said), at.clone()]));
-        assert_eq!(pools.is_stuck(&psi(&["psi=1"]), Change::New), stuck, "{condition} {at:?}");
+        assert_eq!(pools.is_stuck(&psi(&["psi=1"]), ChangeKind::New), stuck, "{condition} {at:?}");
     }
 }

@@ -4,7 +4,7 @@ use profile_sdk::platform::namespace;
 use profile_sdk::{DraftError, Impact};
 use serde_json::json;
 
-use crate::feature::{AskedBy, Brings, Feature, Maturity, Part, Standing};
+use crate::feature::{AskedBy, Brings, Feature, FeatureState, Maturity, Part};
 use crate::kinds::{KUBE_DESCHEDULER, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN};
 use crate::situation::Situation;
 
@@ -26,7 +26,7 @@ pub(crate) static FEATURE: Feature = Feature {
 
 fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     let mut plugin = Part::parse("monitoring-plugin", include_str!("ui-plugin-monitoring.yaml"))?;
-    if let Standing::On { insists, .. } = super::incident_detection::FEATURE.standing(situation)? {
+    if let FeatureState::On { insists, .. } = super::incident_detection::FEATURE.standing(situation)? {
         plugin.object["spec"]["monitoring"]["clusterHealthAnalyzer"] = json!({"enabled": true});
         plugin.insists = insists;
     }
