@@ -15,6 +15,7 @@ mod progress;
 mod reconcile;
 mod reopening;
 mod report;
+mod schedule;
 mod start;
 mod state;
 mod store;

@@ -15,8 +15,9 @@ use super::act::{self, ActError};
 use super::caught::{Panicked, caught};
 use super::followed;
 use super::gather::{self, GatherError};
-use super::memory::{Call, Memory, Settled, spread};
+use super::memory::{Call, Memory, Settled};
 use super::progress::machines_updated;
+use super::schedule::{self, RESYNC, Reasons};
 use super::store::{StoredStatus, write_status};
 use super::triggers::Causes;
 use super::{Context, report};
@@ -24,10 +25,10 @@ use advisor_cluster::{ClusterError, Note};
 use advisor_core::api::{
     self, Action, Operation, Phase, Severity, Summary, VirtPlatformConfig, VirtPlatformConfigStatus as Status,
 };
+use advisor_core::plan::decision::Decision;
 use advisor_core::plan::decision::decide::decide;
 use advisor_core::plan::decision::observed::{Observed, Wanted, World};
 use advisor_core::plan::decision::reason;
-use advisor_core::plan::decision::{Decision, LookAgain};
 use advisor_core::plan::status;
 use advisor_core::plan::status::conditions;
 use advisor_core::plan::status::conditions::PhaseReport;
@@ -38,14 +39,10 @@ use operator_kit::clock::now;
 
 /// One look may take this long; then it is given up and made anew.
 const BUDGET: Duration = Duration::from_secs(60);
-/// A settled configuration is looked at this often without any event.
-const RESYNC: Duration = Duration::from_secs(6 * 3600);
 /// When what could not be recorded is recorded.
 const RECORD_AGAIN: Duration = Duration::from_secs(10);
 /// A look that fails for so long is said in the status.
 const UNREADABLE: Duration = Duration::from_secs(10);
-/// What blocks an item may go without an event, as a right that is granted or a quota that is raised.
-const BLOCKED: Duration = Duration::from_secs(120);
 
 /// A look that came to no end. It is logged once, here, and made again after a pause.
 #[derive(Debug, thiserror::Error)]
@@ -275,23 +272,17 @@ async fn look(
 
     let mut new = status::compose(&seen, &decision, &written, now).unwrap_or_else(|| old.clone());
     conditions::readable(&mut new.conditions, now);
-    let blocked = matches!(&seen.world, World::Planned(plan) if plan.blocked().next().is_some());
-    let pause = when(&decision, now, &name);
-    let mut pause = if blocked { pause.min(BLOCKED) } else { pause };
-    // What is set aside for a time comes back by itself.
-    if let Some(end) = wanted.choices.next_end(now) {
-        pause = pause.min(end.duration_since(now).try_into().unwrap_or_default());
-    }
-    // No event tells that an owner is still not well.
-    if let Some(rest) = memory.doubt(ctx.patience) {
-        pause = pause.min(rest);
-    }
-    if decision.is_execution() && !memory.slow.is_empty() {
-        // No event tells that nothing happens.
-        pause = pause.min(ctx.patience);
-    } else {
+    let follows = decision.is_execution() && !memory.slow.is_empty();
+    if !follows {
         memory.slow.clear();
     }
+    let reasons = Reasons {
+        blocked: matches!(&seen.world, World::Planned(plan) if plan.blocked().next().is_some()),
+        set_aside_until: wanted.choices.next_end(now),
+        doubt: memory.doubt(ctx.patience),
+        patience: follows.then_some(ctx.patience),
+    };
+    let pause = schedule::pause(&decision, &reasons, now, &name);
     memory.due = Some(Instant::now() + pause);
     if let (World::Planned(_), Some(phase)) = (&seen.world, new.phase.filter(|_| new.planned_at != old.planned_at)) {
         let outcome = phase.name();
@@ -414,33 +405,6 @@ async fn record(ctx: &Context, config: &VirtPlatformConfig, notes: &[Note], now:
         }
     }
     recorded
-}
-
-/// When to look again if nothing happens.
-fn when(decision: &Decision, now: jiff::Timestamp, name: &str) -> Duration {
-    match decision {
-        Decision::Execute(execution) => match execution.look_again {
-            LookAgain::AtOnce => Duration::ZERO,
-            LookAgain::OnEvent => resync(name),
-            LookAgain::At(at) => at.duration_since(now).try_into().unwrap_or(Duration::ZERO),
-        },
-        // What an execution has left is looked at for itself: it may go on without asking, be as wanted, or be contested.
-        Decision::Publish(publication) if publication.ended.is_some() && publication.phase != Phase::Completed => {
-            Duration::ZERO
-        }
-        Decision::Fail(_)
-        | Decision::AwaitPrerequisites(_)
-        | Decision::Leave
-        | Decision::StandAside
-        | Decision::Reject(_)
-        | Decision::Hold
-        | Decision::Publish(_) => resync(name),
-    }
-}
-
-/// The regular interval, spread by name.
-fn resync(name: &str) -> Duration {
-    spread(RESYNC, name, 0)
 }
 
 fn until_due(memory: &Memory) -> Duration {
