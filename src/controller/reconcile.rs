@@ -452,7 +452,7 @@ async fn reject_unreadable(ctx: &Context, invalid: &InvalidObject) -> Next {
     // Corrected, it is looked at, whatever it looked like before.
     memory.settled = None;
     let message = format!(
-        "The object does not fit this version of the API: {}. Correct it, or delete it.",
+        "This object does not match this version's schema: {}. Correct it, or delete it.",
         limits::words(&invalid.error)
     );
     let generation = invalid.metadata.generation.unwrap_or_default();

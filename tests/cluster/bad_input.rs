@@ -53,7 +53,7 @@ async fn an_object_that_does_not_fit_does_not_stop_its_neighbours() {
     let wrong = json!({"profile": PROFILE, "action": "DryRun", "options": {"loadAware": {"mode": "Sometimes"}}});
     create(&fixture, PROFILE, wrong).await;
     fixture.start_operator();
-    assert!(failure(&fixture, "nonsense").await.contains("does not fit this version of the API"));
+    assert!(failure(&fixture, "nonsense").await.contains("does not match this version's schema"));
     assert!(failure(&fixture, "unknown").await.contains("Profile unknown is not known to this version"));
     assert!(failure(&fixture, "old").await.contains("Profile old is not known"));
     assert!(failure(&fixture, PROFILE).await.contains("spec.options.loadAware is not valid"));

@@ -57,7 +57,7 @@ async fn what_leaves_the_plan_is_removed_after_a_review_and_stays_to_be_seen() {
     assert_eq!(stage.widgets().get("a").await.unwrap().metadata.resource_version, kept);
     let states: Vec<_> = done.items.iter().map(|item| (item.state, item.operation)).collect();
     assert_eq!(states, [(ItemState::Completed, Operation::NoChange); 3]);
-    assert!(done.items[1].message.contains("it is gone"), "{}", done.items[1].message);
+    assert!(done.items[1].message.contains("the object is already deleted"), "{}", done.items[1].message);
     assert_eq!(stage.events(NAME).await.get("ItemApplied Widget default/b"), Some(&2), "applied, and taken back");
     stage.rest().await;
 
@@ -89,7 +89,7 @@ async fn what_others_have_a_part_in_loses_only_ours() {
     stage.want(&[]).await;
     let plan = stage.wait_for(NAME, "a plan", Phase::ReviewRequired).await;
     assert!(plan.items[0].message.contains("the object stays for kubectl-edit"), "{}", plan.items[0].message);
-    assert!(plan.items[1].message.contains("The object is removed"), "{}", plan.items[1].message);
+    assert!(plan.items[1].message.contains("The object is deleted"), "{}", plan.items[1].message);
     stage.approve().await;
     stage.wait_for(NAME, "taken back", Phase::Completed).await;
     let left = stage.widgets().get("b").await.unwrap();
@@ -115,7 +115,7 @@ async fn what_is_not_ours_is_left_alone() {
     let names: Vec<_> = plan.items.iter().map(|item| item.name.as_str()).collect();
     assert_eq!(names, ["a", "theirs"]);
     for item in &plan.items {
-        assert!(item.message.contains("nothing of ours is in it"), "{}", item.message);
+        assert!(item.message.contains("none of its fields are managed by this configuration"), "{}", item.message);
     }
     for name in ["a", "theirs"] {
         assert!(stage.widgets().get_opt(name).await.unwrap().is_some());
@@ -163,6 +163,6 @@ async fn w_19_what_a_finalizer_holds_is_not_gone() {
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     stage.widgets().patch("b", &PatchParams::default(), &free).await.unwrap();
     let done = stage.wait_for(NAME, "gone", Phase::Completed).await;
-    assert!(done.items[1].message.contains("it is gone"), "{}", done.items[1].message);
+    assert!(done.items[1].message.contains("the object is already deleted"), "{}", done.items[1].message);
     stage.finish(running).await;
 }

@@ -63,7 +63,7 @@ async fn s3_entries_of_others_that_an_atomic_list_loses_are_said() {
     let ours = json!({"atomic": ["Ours"], "selector": {"rack": "1"}, "set": ["ours"], "map": [{"name": "ours"}]});
     let item = world.item(&widget(ours)).await;
     assert_eq!(item.lost, ["/spec/atomic: \"Theirs\"", "/spec/atomic: \"AlsoTheirs\"", "/spec/selector/zone: \"a\""]);
-    assert!(item.message.contains("Entries of others are lost"), "{}", item.message);
+    assert!(item.message.contains("This removes entries that others added"), "{}", item.message);
     for kept in [" - theirs\n", " - mode: Slow\n     name: theirs\n"] {
         assert!(item.diff.contains(kept), "sets and map lists keep what others put there: {}", item.diff);
     }
@@ -238,7 +238,7 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
         .await;
     let goes = world.item_of(removal("w")).await;
     assert_eq!(goes.operation, Operation::Remove, "{}", goes.message);
-    assert!(goes.diff.contains("+++ /dev/null") && goes.message.contains("The object is removed"), "{}", goes.message);
+    assert!(goes.diff.contains("+++ /dev/null") && goes.message.contains("The object is deleted"), "{}", goes.message);
     assert!(world.get(&ours).await.is_some(), "planning removes nothing");
 
     world.edit(&ours, json!({"spec": {"text": "theirs"}}), "somebody").await;
@@ -275,7 +275,7 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     // What the Go program has applied is ours, too.
     world.apply(&ours, "virt-advisor-operator").await;
     let goes = world.item_of(removal("w")).await;
-    assert!(goes.operation == Operation::Remove && goes.message.contains("The object is removed"), "{}", goes.message);
+    assert!(goes.operation == Operation::Remove && goes.message.contains("The object is deleted"), "{}", goes.message);
     assert_eq!(world.try_execute(&goes).await.unwrap().1, None);
 }
 

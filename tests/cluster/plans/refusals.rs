@@ -154,7 +154,7 @@ async fn an_object_under_deletion_is_waited_for() {
     world.create(&held, "somebody").await;
     world.delete(&ours).await;
     let item = world.item(&ours).await;
-    blocked(&item, "is being deleted, held by finalizer example.dev/hold: it is planned again when it is gone");
+    blocked(&item, "is being deleted, held by finalizer example.dev/hold: it is planned again once it is deleted");
     assert!(!item.passing, "a finalizer may hold it for days: that is told");
     world.edit(&ours, json!({"metadata": {"finalizers": null}}), "somebody").await;
     assert_eq!(world.item(&ours).await.operation, Operation::Create);

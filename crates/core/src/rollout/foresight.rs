@@ -412,7 +412,7 @@ impl View<'_> {
             }
             let by = listed(&by);
             effect.notes.push(if ours == theirs {
-                format!("Kernel argument {ours} is already provided by {by}: it would be there twice, and the machines reboot without need. Switch off the option that brings it, or set the item aside.")
+                format!("Kernel argument {ours} is already provided by {by}: it would be set twice, and the machines would reboot unnecessarily. Switch off the option that brings it, or set the item aside.")
             } else {
                 format!("Kernel argument {theirs} is set by {by}: it is on the command line beside {ours}, and the later one usually wins.")
             });

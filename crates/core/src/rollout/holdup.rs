@@ -78,8 +78,8 @@ fn cordoned(pools: &BTreeMap<String, Pool>, pool: &Pool, found: &[Value]) -> Opt
     };
     names.truncate(NAMED);
     Some(format!(
-        "cordoned by somebody, and not by the update: {}{more}. Uncordon what should be updated, for it uses up the pool's \
-         maxUnavailable",
+        "cordoned, but not by the update: {}{more}. That counts towards the pool's maxUnavailable and can block the rollout: uncordon what \
+         should be updated",
         names.join(", ")
     ))
 }
@@ -135,7 +135,7 @@ mod tests {
             node("w-1", &["worker"], "Done", "old"),
         ];
         let text = told(&nodes).unwrap();
-        assert!(text.contains(": w-1. Uncordon"), "{text}");
+        assert!(text.contains(": w-1. That counts"), "{text}");
         assert_eq!(told(&nodes[..3]), None);
         let many: Vec<_> = (0..8).map(|n| node(&format!("w-{n}"), &["worker"], "Done", "old")).collect();
         assert!(told(&many).unwrap().contains("w-4 and 3 more"));

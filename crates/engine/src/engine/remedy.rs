@@ -39,7 +39,7 @@ pub(super) fn no_namespace(target: &TargetRef) -> String {
 
 pub(super) fn being_deleted(target: &TargetRef, live: &Value) -> String {
     let held = message::held_by(live);
-    format!("{target} is being deleted{held}: it is planned again when it is gone")
+    format!("{target} is being deleted{held}: it is planned again once it is deleted")
 }
 
 /// A webhook that does not answer, by the name that the server gives it.

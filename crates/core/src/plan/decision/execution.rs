@@ -162,7 +162,7 @@ fn settled(settling: SignedDuration, item: &Item, fresh: &PlanItem, text: String
 fn unknown(seen: &Observed<'_>, item: &Item, why: &str, now: Timestamp) -> ItemProgress {
     match item.state {
         ItemState::InProgress if deadline(seen, item, now).is_some_and(|deadline| deadline <= now) => {
-            ItemProgress::Failed(format!("Not written and in effect within spec.waitTimeout: {why}"))
+            ItemProgress::Failed(format!("Could not be written and take effect within spec.waitTimeout: {why}"))
         }
         ItemState::InProgress => ItemProgress::Waiting { text: why.to_owned(), paused: false },
         ItemState::Pending | ItemState::Completed | ItemState::Failed => unlooked(item),

@@ -390,7 +390,7 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
 /// The object of a removal does not exist, or will not for long.
 fn gone(draft: &Draft, target: TargetRef, rollout: Rollout) -> PlanItem {
     let hash = digest::sha256(&json!({"target": target, "operation": Operation::NoChange}));
-    let message = format!("As wanted: it is gone. {}.", message::capitalised(&draft.reason));
+    let message = format!("No change: the object is already deleted. {}.", message::capitalised(&draft.reason));
     PlanItem { operation: Operation::NoChange, hash, message, rollout, target, ..blank(draft) }
 }
 

@@ -24,7 +24,7 @@ pub(in crate::plan) fn of_apply(draft: &Draft, operation: Operation, about: &Sen
     }];
     // What is dangerous comes first: a message may be cut.
     if !about.lost.is_empty() {
-        sentences.push(format!("Entries of others are lost: {}.", listed(about.lost)));
+        sentences.push(format!("This removes entries that others added: {}.", listed(about.lost)));
     }
     if !about.conflicts.is_empty() {
         let mut managers: Vec<_> = about.conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
@@ -57,8 +57,10 @@ pub(in crate::plan) fn of_removal(
 ) -> String {
     let reason = capitalised(&draft.reason);
     let mut sentences = vec![match (operation, goes) {
-        (Operation::NoChange, _) => format!("As wanted: nothing of ours is in it. {reason}."),
-        (_, true) => format!("{reason}. The object is removed: nobody else has a part in it."),
+        (Operation::NoChange, _) => {
+            format!("No change: none of its fields are managed by this configuration. {reason}.")
+        }
+        (_, true) => format!("{reason}. The object is deleted: no other field manager owns fields of it."),
         (_, false) => {
             let stays_for = if stays_for.is_empty() { "whoever installed it".to_owned() } else { stays_for.join(", ") };
             format!("{reason}. Our fields are taken back; the object stays for {stays_for}.")

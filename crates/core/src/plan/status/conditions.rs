@@ -170,7 +170,7 @@ pub fn readable(conditions: &mut [Condition], now: Timestamp) {
     {
         found.status = "False".to_owned();
         found.reason = reason::NOT_APPLICABLE.to_owned();
-        found.message = "Nothing fails to be read.".to_owned();
+        found.message = "All objects were read.".to_owned();
         found.last_transition_time = time(now);
     }
 }

@@ -130,7 +130,7 @@ pub(in crate::plan) fn of_publication(plan: &Plan, publication: &Publication, to
             }
             if !blocked.is_empty() {
                 sentences.push(format!(
-                    "The plan can't be approved: {} What can't be mended now is set aside in spec.items.",
+                    "The plan can't be approved: {} To continue without an item, set it aside in spec.items.",
                     blocked.join(" ")
                 ));
             }

@@ -82,7 +82,7 @@ fn m6_a_kernel_argument_that_another_machine_config_provides_is_said_with_its_na
     assert_eq!(
         effect.notes,
         [
-            "Kernel argument psi=1 is already provided by 50-worker-psi: it would be there twice, and the machines reboot without need. Switch off the option that brings it, or set the item aside."
+            "Kernel argument psi=1 is already provided by 50-worker-psi: it would be set twice, and the machines would reboot unnecessarily. Switch off the option that brings it, or set the item aside."
         ]
     );
     assert_eq!(read, 3, "what is rendered, and two sources");

@@ -199,7 +199,7 @@ fn unfinished(pool: &Pool, held: bool) -> Option<Hold> {
     }
     let mut progress = format!("{} of {} machines are updated", pool.updated, pool.machines);
     if pool.unavailable > 0 {
-        progress.push_str(&format!(", {} at work, cordoned or not ready", pool.unavailable));
+        progress.push_str(&format!(", {} updating, cordoned or not ready", pool.unavailable));
     }
     if pool.paused {
         let text = format!("MachineConfigPool {name} is paused ({progress}): unpause it to go on");

@@ -133,7 +133,7 @@ fn each_state_on_the_way_is_no_more_than_it_is() {
                 ("/status/unavailableMachineCount", json!(1)),
                 ("/status/conditions", not_updated),
             ],
-            "1 at work, cordoned or not ready",
+            "1 updating, cordoned or not ready",
         ),
     ] {
         match standing(&with(finished(), &changes)) {

@@ -102,7 +102,7 @@ fn what_is_blocked_is_named_once_and_ends_once() {
     let mut world = World::new(Action::DryRun);
     let mut blocked = plan([Operation::Blocked, Operation::Create]);
     blocked.items[0].message = format!("{}: it can't be understood.", blocked.items[0].target);
-    let sentence = format!("can't be approved: {} What", blocked.items[0].message);
+    let sentence = format!("can't be approved: {} To continue", blocked.items[0].message);
     world.look(blocked);
     assert!(text(&world).contains(&sentence), "{}", text(&world));
 }

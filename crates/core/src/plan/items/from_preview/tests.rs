@@ -299,7 +299,11 @@ fn s3_what_an_atomic_list_or_map_loses_is_named() {
     let item = world.item();
     assert_eq!(item.lost, ["/spec/list: \"theirs\"", "/spec/map/y: {\"z\":2}"]);
     assert!(item.needs_review());
-    assert!(item.message.contains("Entries of others are lost: /spec/list: \"theirs\""), "{}", item.message);
+    assert!(
+        item.message.contains("This removes entries that others added: /spec/list: \"theirs\""),
+        "{}",
+        item.message
+    );
 
     // What we put there ourselves is nobody else's, until somebody else claims the list too.
     world.live = Some(ours(json!({"list": ["ours", "ours of before"]}), &["list"]));
@@ -442,7 +446,7 @@ fn a_removal_shows_what_goes_and_what_stays() {
     let goes = removal(Some(live.clone()), None, &[]);
     assert_eq!((goes.operation, goes.severity), (Operation::Remove, Severity::Medium));
     assert!(goes.diff.contains("+++ /dev/null") && goes.diff.contains("\n-  a: 1\n"), "{}", goes.diff);
-    assert!(goes.needs_review() && goes.message.contains("The object is removed"), "{}", goes.message);
+    assert!(goes.needs_review() && goes.message.contains("The object is deleted"), "{}", goes.message);
 
     let both = served(json!({"a": 1, "b": 2}), "1", &[entry(US, "Apply", &["a"]), entry("them", "Update", &["b"])]);
     let released = served(json!({"b": 2}), "1", &[entry("them", "Update", &["b"])]);
