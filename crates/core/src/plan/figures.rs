@@ -68,10 +68,11 @@ fn rebooting(plan: &Plan, is_of: impl Fn(u32) -> bool) -> Option<String> {
     Some(format!("{machines} ({word} {}){more}", names.join(", ")))
 }
 
-/// Which pools are drained only, in what follows how many machines reboot.
-fn drained(plan: &Plan) -> String {
-    let rebooting = pools(plan, |_| true);
-    let drained = plan.items.iter().flat_map(|item| item.effect.drained.keys());
+/// Which pools are drained only in such waves, in what follows how many machines reboot.
+fn drained(plan: &Plan, is_of: impl Fn(u32) -> bool) -> String {
+    let rebooting = pools(plan, &is_of);
+    let items = plan.items.iter().filter(|item| is_of(item.wave));
+    let drained = items.flat_map(|item| item.effect.drained.keys());
     let drained: BTreeSet<_> = drained.filter(|pool| !rebooting.contains_key(*pool)).cloned().collect();
     let names: Vec<_> = drained.into_iter().take(POOL_LIMIT).collect();
     match names.as_slice() {
@@ -87,7 +88,7 @@ pub fn in_figures(plan: &Plan) -> String {
     let last = ends_with(plan);
     let reboots = rebooting(plan, |wave| last.is_none_or(|last| wave <= last));
     let reboots = reboots.unwrap_or_else(|| "no machine reboots".to_owned());
-    let drained = drained(plan);
+    let drained = drained(plan, |wave| last.is_none_or(|last| wave <= last));
     let later = last.and_then(|last| rebooting(plan, |wave| wave > last));
     let later =
         later.map(|later| format!(" After what is previewed later is approved as well, {later}.")).unwrap_or_default();
@@ -130,4 +131,118 @@ fn taken(plan: &Plan) -> String {
         });
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::{select, subsequence};
+
+    use super::*;
+    use crate::api::Conflict;
+    use crate::plan::decision::decide::tests::{basis, item};
+    use crate::plan::items::PlanItem;
+
+    const POOLS: [(&str, u32); 3] = [("worker", 3), ("infra", 2), ("gpu", 1)];
+
+    fn items() -> impl Strategy<Value = Vec<PlanItem>> {
+        let operations = vec![
+            Operation::Create,
+            Operation::Update,
+            Operation::Remove,
+            Operation::NoChange,
+            Operation::Blocked,
+            Operation::Deferred,
+            Operation::Skipped,
+        ];
+        let pools = || subsequence(POOLS.to_vec(), 0..=3);
+        let one = (select(operations), 0_u32..3, pools(), pools(), 0_usize..3, 0_usize..3);
+        prop::collection::vec(one, 1..6).prop_map(|all| {
+            let of =
+                |index: usize, (operation, wave, reboots, drains, conflicts, lost): (_, _, Vec<_>, Vec<_>, _, _)| {
+                    let effects = |pools: Vec<(&str, u32)>| {
+                        let effect = |(pool, machines): (&str, u32)| {
+                            (pool.to_owned(), PoolEffect { machines, at_once: 1, ..PoolEffect::default() })
+                        };
+                        pools.into_iter().map(effect).collect()
+                    };
+                    let mut made = item(&format!("i{index}"), wave, operation);
+                    // Only what is written sets something in motion, and takes something.
+                    if operation.writes() {
+                        made.effect.pools = effects(reboots);
+                        made.effect.drained = effects(drains);
+                        made.conflicts = (0..conflicts)
+                            .map(|at| Conflict {
+                                path: format!("/spec/{at}"),
+                                manager: "them".into(),
+                                live: None,
+                                desired: None,
+                                controller: false,
+                            })
+                            .collect();
+                        made.lost = (0..lost).map(|at| format!("/list: {at}")).collect();
+                    }
+                    made
+                };
+            all.into_iter().enumerate().map(|(index, one)| of(index, one)).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Each sentence is said where it is so, and nowhere else.
+        #[test]
+        fn each_sentence_in_figures_is_true(items in items()) {
+            let plan = Plan::new(basis(), items.clone());
+            let text = in_figures(&plan);
+            let count = |operation: Operation| items.iter().filter(|item| item.operation == operation).count();
+            for (operation, what) in [
+                (Operation::Create, "to create"),
+                (Operation::Update, "to change"),
+                (Operation::Remove, "to remove"),
+                (Operation::Blocked, "blocked"),
+                (Operation::Deferred, "to preview later"),
+                (Operation::Skipped, "set aside"),
+                (Operation::NoChange, "as wanted"),
+            ] {
+                let number = count(operation);
+                prop_assert_eq!(text.contains(&format!("{number} {what}")), number > 0, "{}: {}", what, text);
+                prop_assert_eq!(text.contains(what), number > 0, "{}: {}", what, text);
+            }
+            // What comes after an item that is previewed later waits for another approval.
+            let end = items.iter().filter(|item| item.operation == Operation::Deferred).map(|item| item.wave).min();
+            let (now, later): (Vec<_>, Vec<_>) = items.iter().partition(|item| end.is_none_or(|end| item.wave <= end));
+            let has = |items: &[&PlanItem], pool: &str| items.iter().any(|item| item.effect.pools.contains_key(pool));
+            let machines = |items: &[&PlanItem]| -> u32 {
+                POOLS.iter().filter(|(pool, _)| has(items, pool)).map(|(_, machines)| machines).sum()
+            };
+            let rollouts = |items: &[&PlanItem]| -> u32 {
+                let of_wave = |wave: u32| machines(&items.iter().filter(|item| item.wave == wave).copied().collect::<Vec<_>>());
+                (0..3).map(of_wave).sum()
+            };
+            let (first, rest) = text.split_once(" After what is previewed later is approved as well, ").unwrap_or((&text, ""));
+            prop_assert_eq!(first.contains("no machine reboots"), machines(&now) == 0, "{}", text);
+            prop_assert_eq!(rest.is_empty(), machines(&later) == 0, "{}", text);
+            for (part, items) in [(first, &now), (rest, &later)] {
+                let number = machines(items);
+                let told = if number == 1 { "1 machine reboots (pool".to_owned() } else { format!("{number} machines reboot (pool") };
+                prop_assert_eq!(part.contains(&told), number > 0, "{}", text);
+                let times = format!("some more than once, {} times in all", rollouts(items));
+                prop_assert_eq!(part.contains(&times), rollouts(items) > number, "{}", text);
+            }
+            for (pool, _) in POOLS {
+                let drains = now.iter().any(|item| item.effect.drained.contains_key(pool)) && !has(&now, pool);
+                let told = first.split_once("; the machines of pool").is_some_and(|(_, rest)| rest.contains(pool));
+                prop_assert_eq!(told, drains, "{}: {}", pool, text);
+            }
+            let conflicts: usize = items.iter().map(|item| item.conflicts.len()).sum();
+            let fields = if conflicts == 1 { "field" } else { "fields" };
+            prop_assert_eq!(text.contains(&format!("Takes {conflicts} {fields} over from them.")), conflicts > 0);
+            prop_assert_eq!(text.contains("over from"), conflicts > 0);
+            let lost: usize = items.iter().map(|item| item.lost.len()).sum();
+            let told = if lost == 1 { "1 entry of others is lost.".to_owned() } else { format!("{lost} entries of others are lost.") };
+            prop_assert_eq!(text.contains(&told), lost > 0, "{}", text);
+        }
+    }
 }
