@@ -117,7 +117,7 @@ sbom: ## Write target/virt-advisor.cdx.json, what the program is made of (Cyclon
 	@# It describes every package of the workspace; the first one is the program.
 	SOURCE_DATE_EPOCH=0 $(CARGO) cyclonedx --quiet --format json --spec-version 1.5 $(if $(TARGET),--target $(TARGET)) --override-filename sbom.cdx
 	@mkdir -p target && mv sbom.cdx.json target/virt-advisor.cdx.json
-	@find profiles tests xtask -name sbom.cdx.json -delete
+	@find crates profiles tests xtask -name sbom.cdx.json -delete
 
 .PHONY: check-dependencies
 check-dependencies: cargo-deny
