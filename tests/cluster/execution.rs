@@ -211,7 +211,7 @@ async fn a_machine_that_somebody_cordoned_is_named() {
     fixture.patch(json!({"action": "Apply"})).await;
     let held_up =
         fixture.wait("the name", |status| status.items.iter().any(|item| item.message.contains("worker-1"))).await;
-    assert!(held_up.items[0].message.contains("Uncordon"), "{}", held_up.items[0].message);
+    assert!(held_up.items[0].message.contains("uncordon what should be updated"), "{}", held_up.items[0].message);
     assert!(held_up.summary.unwrap().text.contains("worker-1"));
     mco_simulator::uncordon(&fixture.admin, "worker-1").await.unwrap();
     fixture.wait_for(Phase::Completed).await;
