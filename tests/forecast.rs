@@ -276,19 +276,13 @@ impl<'a> Story<'a> {
             .iter()
             .any(|(list, key)| names(&had, list, key).iter().any(|name| !names(&wants, list, key).contains(name)));
         let without_policies = Cluster { policies: json!({}), ..cluster.clone() };
-        let happens = cluster.outcome(pool, live, result);
-        Self {
-            cluster,
-            pool,
-            before: rendered(live),
-            after: rendered(result),
-            had,
-            wants,
-            happens,
-            // Without policies every difference reboots.
-            same: without_policies.outcome(pool, live, result) == Disruption::default(),
-            goes,
+        let mut happens = cluster.outcome(pool, live, result);
+        // Without policies every difference reboots.
+        let same = without_policies.outcome(pool, live, result) == Disruption::default();
+        if pool.layered && !same {
+            happens = policy::REBOOT; // Up to release-4.19 each change builds another image: `newMachineConfigDiffFromLayered`.
         }
+        Self { cluster, pool, before: rendered(live), after: rendered(result), had, wants, happens, same, goes }
     }
 
     /// Other MachineConfigs of the pool.

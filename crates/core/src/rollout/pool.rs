@@ -20,7 +20,7 @@ const MACHINES: u32 = 100_000;
 
 /// What becomes of a change that reboots nothing: policies say what is done for it, if anything.
 const UNTIL_REBOOT: &str =
-    "Node disruption policies decide what is done instead: if that is nothing, it takes effect with the next reboot.";
+    "Services may be reloaded or restarted instead; what needs a reboot takes effect with the next one.";
 
 /// What is kept of a pool.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -115,7 +115,7 @@ impl Pool {
         }
         if self.layered {
             notes.push(format!(
-                "MachineConfigPool {name} is layered: an image is built first, and its machines reboot into that."
+                "MachineConfigPool {name} is layered: if the change needs another image, as every change does up to OpenShift 4.19, the image is built first, and its machines reboot into that."
             ));
         }
         if let Some(message) = self.holds("Degraded") {
@@ -160,7 +160,10 @@ impl Pool {
     /// Adds to `effect` what happens to the machines of the pool, and what keeps it from that.
     pub(super) fn disturb(&self, effect: &mut Effect, disruption: Disruption) {
         let Self { name, machines, .. } = self;
-        if disruption == Disruption::Reboot || *machines == 0 {
+        // Of a layered pool the machines reboot into every other image, whatever policies say (pkg/daemon/update.go,
+        // `newMachineConfigDiffFromLayered`), and each change builds one in release-4.18 and 4.19. From 4.20 on only some do
+        // (`RequiresRebuild`, pkg/controller/common/helpers.go), but no object says which release it is: a reboot is forecast.
+        if disruption == Disruption::Reboot || self.layered || *machines == 0 {
             effect.reboots(name, self.effect());
             effect.notes.extend(self.obstacles());
             return;

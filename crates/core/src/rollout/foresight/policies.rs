@@ -28,7 +28,7 @@ fn machines_do_not_reboot_where_a_node_disruption_policy_says_so() {
         assert_eq!(effect.machines(), 0, "{action}");
         (effect.drained.clone(), effect.notes.join(" "))
     };
-    let later = "Node disruption policies decide what is done instead: if that is nothing, it takes effect with the next reboot.";
+    let later = "Services may be reloaded or restarted instead; what needs a reboot takes effect with the next one.";
     assert_eq!(
         told("None"),
         (BTreeMap::new(), format!("Neither drains nor reboots the machines of pool worker. {later}"))

@@ -392,7 +392,8 @@ fn r8_a_layered_pool_is_told_beforehand() {
         pools.saw_listed(MACHINE_OS_CONFIG, &[json!({"spec": {"machineConfigPool": {"name": named}}}), json!({})]);
         pools.saw(&finished());
         assert_eq!(effect().pools["worker"].layered, layered, "{named}");
-        let told = effect().notes.iter().any(|note| note.contains("worker is layered: an image is built first"));
+        let told =
+            effect().notes.iter().any(|note| note.contains("worker is layered: if the change needs another image"));
         assert_eq!(told, layered, "{named}");
         assert_eq!(pools.fingerprint(&wanted, false) != before, layered, "{named}: it is planned anew");
     }
