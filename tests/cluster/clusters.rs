@@ -1,32 +1,31 @@
 //! The platform baseline on clusters of different shapes, with the real CRDs: a golden plan of each, and then its whole life.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use advisor_core::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
+use controlplane::{real_crd, real_crds};
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, PATIENCE, Setup, create_namespace, hyper_converged, third_party};
-use crate::releases::{golden, only, real_crds};
+use crate::releases::{golden, only};
 use crate::rights::NAMESPACES_OF_FEATURES;
 
 const BASELINE: &str = "virt-platform-baseline";
 /// The real CRDs of the features, by their file.
 const REAL: [&str; 10] = [
-    "openshift/securitycontextconstraints",
-    "operators/forklift.konveyor.io_forkliftcontrollers",
-    "operators/ifo.kubevirt.io_operationrulesets",
-    "operators/metallb.io_metallbs",
-    "operators/monitoring.coreos.com_prometheusrules",
-    "operators/nodehealthchecks.remediation.medik8s.io",
-    "operators/observability.openshift.io_uiplugins",
-    "operators/perses.dev_persesdashboards",
-    "operators/perses.dev_persesdatasources",
-    "operators/storagebasedremediationconfigs.storage-based-remediation.medik8s.io",
+    "openshift/securitycontextconstraints.yaml",
+    "operators/forklift.konveyor.io_forkliftcontrollers.yaml",
+    "operators/ifo.kubevirt.io_operationrulesets.yaml",
+    "operators/metallb.io_metallbs.yaml",
+    "operators/monitoring.coreos.com_prometheusrules.yaml",
+    "operators/nodehealthchecks.remediation.medik8s.io.yaml",
+    "operators/observability.openshift.io_uiplugins.yaml",
+    "operators/perses.dev_persesdashboards.yaml",
+    "operators/perses.dev_persesdatasources.yaml",
+    "operators/storagebasedremediationconfigs.storage-based-remediation.medik8s.io.yaml",
 ];
 /// Of these there is no real one at hand.
 const REDUCED: [&str; 4] = ["podmonitors", "lokistacks", "clusterlogforwarders", "fenceagentsremediationtemplates"];
-
-const SKIPPED: &str = "skipped: 1 golden plan needs the real CRDs; set ADVISOR_TEST_CRDS to their folder";
 
 /// A shape of cluster.
 struct Shape {
@@ -55,22 +54,22 @@ impl Default for Shape {
 impl Shape {
     /// The cluster; `None` where the real CRDs are not at hand.
     async fn build(&self) -> Option<Fixture> {
-        let crds = real_crds()?;
-        let hyper_converged_crd = only(&crds.join("hco/hyperconvergeds-v1.18.1.yaml"), "v1");
+        let features = real_crds(REAL)?;
+        let hyper_converged_crd = only(&real_crd("hco/hyperconvergeds-v1.18.1.yaml")?, "v1");
         let mut hyper_converged = hyper_converged("v1", json!({}));
         hyper_converged["metadata"]["annotations"] = self.annotations.clone();
         let fixture = Fixture::without_operator(Setup {
             workers: self.workers,
             masters: self.masters,
-            pool_crds: crds.join("openshift"),
-            descheduler_crd: Some(crds.join("descheduler/kubedeschedulers-ocp-4.21.yaml")),
+            pool_crds: real_crd("openshift")?,
+            descheduler_crd: Some(real_crd("descheduler/kubedeschedulers-ocp-4.21.yaml")?),
             hyper_converged_crd: Some(hyper_converged_crd.to_path_buf()),
             hyper_converged: Some(hyper_converged),
             profile: BASELINE,
             ..Setup::default()
         })
         .await;
-        controlplane::install_crds(&fixture.admin, &all_crds(&crds)).await.unwrap();
+        controlplane::install_crds(&fixture.admin, &all_crds(features)).await.unwrap();
         for namespace in NAMESPACES_OF_FEATURES {
             create_namespace(&fixture.admin, namespace).await;
         }
@@ -188,9 +187,8 @@ impl Fixture {
     }
 }
 
-fn all_crds(crds: &Path) -> Vec<PathBuf> {
-    let real = REAL.iter().map(|name| crds.join(format!("{name}.yaml")));
-    real.chain(REDUCED.map(third_party)).collect()
+fn all_crds(real: Vec<PathBuf>) -> Vec<PathBuf> {
+    real.into_iter().chain(REDUCED.map(third_party)).collect()
 }
 
 /// As much of a diff as tells what it is: the files that it is made of are in the profile.
@@ -209,7 +207,6 @@ fn of<'a>(status: &'a VirtPlatformConfigStatus, name: &str) -> &'a Item {
 async fn golden_plan_of_a_cluster_on_which_nothing_is_set() {
     let shape = Shape::default();
     let Some(fixture) = shape.build().await else {
-        eprintln!("{SKIPPED}");
         return;
     };
     shape.live(fixture).await;
@@ -228,7 +225,6 @@ async fn golden_plan_of_a_compact_cluster() {
         ..Shape::default()
     };
     let Some(fixture) = shape.build().await else {
-        eprintln!("{SKIPPED}");
         return;
     };
     shape.live(fixture).await;
@@ -244,7 +240,6 @@ async fn golden_plan_of_a_cluster_with_a_pool_of_its_own() {
         ..Shape::default()
     };
     let Some(fixture) = shape.build().await else {
-        eprintln!("{SKIPPED}");
         return;
     };
     mco_simulator::add_pool(&fixture.admin, "fast").await.unwrap();
@@ -266,7 +261,6 @@ async fn golden_plan_of_a_cluster_with_devices() {
         ..Shape::default()
     };
     let Some(fixture) = shape.build().await else {
-        eprintln!("{SKIPPED}");
         return;
     };
     let labels = json!({"metadata": {"labels": {
@@ -288,7 +282,6 @@ async fn golden_plan_of_a_cluster_that_the_autopilot_has_managed() {
         ..Shape::default()
     };
     let Some(fixture) = shape.build().await else {
-        eprintln!("{SKIPPED}");
         return;
     };
     for object in of_the_autopilot() {

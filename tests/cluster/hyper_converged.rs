@@ -2,14 +2,13 @@
 
 use advisor_core::api::{Item, Phase, VirtPlatformConfigStatus};
 use advisor_core::plan::decision::execution::SETTLING;
+use controlplane::real_crd;
 use hco_simulator::{Simulator, Truth, Webhook};
 use serde_json::json;
 
 use crate::fixture::{Fixture, Setup, hyper_converged};
-use crate::releases::real_crds;
 
 const DENSITY: &str = "virt-higher-density";
-const SKIPPED: &str = "skipped: needs the real CRDs; set ADVISOR_TEST_CRDS to their folder";
 
 fn item(status: &VirtPlatformConfigStatus) -> &Item {
     status.items.iter().find(|item| item.name == "configure-higher-density").expect("the item of HyperConverged")
@@ -19,13 +18,12 @@ fn item(status: &VirtPlatformConfigStatus) -> &Item {
 /// the plan that puts it back was refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r17_a_conflict_through_another_version_is_listed_and_approved_at_once() {
-    let Some(crds) = real_crds() else {
-        eprintln!("{SKIPPED}");
+    let Some(hyper_converged_crd) = real_crd("hco/hyperconvergeds-main.yaml") else {
         return;
     };
     let setup = Setup {
         profile: DENSITY,
-        hyper_converged_crd: Some(crds.join("hco/hyperconvergeds-main.yaml")),
+        hyper_converged_crd: Some(hyper_converged_crd),
         hyper_converged: None,
         ..Setup::default()
     };

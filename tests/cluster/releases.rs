@@ -1,9 +1,10 @@
 //! Golden plans: what each profile plans on the real CRDs of each release, and the table of them in docs/profiles.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use advisor_core::api::{Operation, Phase, VirtPlatformConfigStatus};
 use advisor_core::plan::hash;
+use controlplane::real_crd;
 use serde_json::{Value, json};
 use tempfile::TempPath;
 
@@ -24,15 +25,6 @@ const RELEASES: [(&str, &str, &str); 8] = [
 const PROFILES: [&str; 2] = [PROFILE, "virt-higher-density"];
 const TABLE: &str = "docs/profiles/releases.md";
 
-/// The folder of real third-party CRDs, if there is one.
-pub fn real_crds() -> Option<PathBuf> {
-    let folder = match std::env::var_os("ADVISOR_TEST_CRDS") {
-        Some(folder) => PathBuf::from(folder),
-        None => root().join("../shared/crds"),
-    };
-    folder.is_dir().then_some(folder)
-}
-
 /// The CRD with `version` as the only one that is served and stored, in a file that goes with the answer.
 pub fn only(path: &Path, version: &str) -> TempPath {
     let text = std::fs::read_to_string(path).unwrap();
@@ -50,9 +42,7 @@ pub fn only(path: &Path, version: &str) -> TempPath {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn golden_plans_on_the_real_crds() {
-    let Some(crds) = real_crds() else {
-        let plans = RELEASES.len() * PROFILES.len();
-        eprintln!("skipped: {plans} golden plans need the real CRDs; set ADVISOR_TEST_CRDS to their folder");
+    let (Some(hyper_convergeds), Some(deschedulers)) = (real_crd("hco"), real_crd("descheduler")) else {
         return;
     };
     let mut rows = Vec::new();
@@ -62,9 +52,9 @@ async fn golden_plans_on_the_real_crds() {
             "v1" => json!({"virtualization": {"liveMigrationConfig": limits}}),
             _ => json!({"liveMigrationConfig": limits}),
         };
-        let hyper_converged_crd = only(&crds.join(format!("hco/hyperconvergeds-{hco}.yaml")), version);
+        let hyper_converged_crd = only(&hyper_convergeds.join(format!("hyperconvergeds-{hco}.yaml")), version);
         let mut fixture = Fixture::start(Setup {
-            descheduler_crd: Some(crds.join(format!("descheduler/kubedeschedulers-ocp-{openshift}.yaml"))),
+            descheduler_crd: Some(deschedulers.join(format!("kubedeschedulers-ocp-{openshift}.yaml"))),
             hyper_converged_crd: Some(hyper_converged_crd.to_path_buf()),
             hyper_converged: Some(hyper_converged(version, spec)),
             ..Setup::default()

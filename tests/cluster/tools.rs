@@ -13,8 +13,7 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("ADVISOR_TEST_TOOLS").map(PathBuf::from);
     let found = folder.map(|folder| folder.join(name)).filter(|path| path.is_file());
     if found.is_none() {
-        let _ =
-            writeln!(std::io::stderr(), "skipped, without {name}: set ADVISOR_TEST_TOOLS to what `make tools` prints");
+        controlplane::left_out(&format!("{name}: set ADVISOR_TEST_TOOLS to what `make tools` prints"));
     }
     found
 }

@@ -108,11 +108,10 @@ async fn s1_what_an_apply_can_not_take_away_is_said() {
 /// N1: two fields for one purpose, one of them defaulted by the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn n1_a_default_of_the_server_beside_our_field_is_said() {
-    let Some(crds) = crate::releases::real_crds() else {
-        eprintln!("skipped: 1 case needs the real CRDs; set ADVISOR_TEST_CRDS to their folder");
+    let Some(crd) = controlplane::real_crd("operators/nodehealthchecks.remediation.medik8s.io.yaml") else {
         return;
     };
-    let world = World::start(&[crds.join("operators/nodehealthchecks.remediation.medik8s.io.yaml")]).await;
+    let world = World::start(&[crd]).await;
     let mut object = json!({
         "apiVersion": "remediation.medik8s.io/v1alpha1", "kind": "NodeHealthCheck", "metadata": {"name": "n"},
         "spec": {

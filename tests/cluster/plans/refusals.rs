@@ -11,7 +11,6 @@ use profile_sdk::{Body, Draft};
 use serde_json::{Value, json};
 
 use super::world::{World, config_map, draft, widget};
-use crate::releases::real_crds;
 use controlplane::faults::{self, status};
 
 fn blocked(item: &PlanItem, says: &str) {
@@ -69,11 +68,10 @@ async fn s16_what_the_served_schema_does_not_know_is_said_with_the_field() {
     // What a free-form part takes is taken, misspelt or not: only the profile's own tests find that.
     assert_eq!(world.item(&widget(json!({"free": {"mispelt": 1}}))).await.operation, Operation::Create);
 
-    let Some(crds) = real_crds() else {
-        eprintln!("skipped: 1 case needs the real CRDs; set ADVISOR_TEST_CRDS to their folder");
+    let Some(crd) = controlplane::real_crd("descheduler/kubedeschedulers-ocp-4.14.yaml") else {
         return;
     };
-    install_crds(&world.admin, &[crds.join("descheduler/kubedeschedulers-ocp-4.14.yaml")]).await.unwrap();
+    install_crds(&world.admin, &[crd]).await.unwrap();
     let descheduler = |spec: Value| json!({"apiVersion": "operator.openshift.io/v1", "kind": "KubeDescheduler", "metadata": {"name": "cluster", "namespace": "default"}, "spec": spec});
     blocked(
         &world.item(&descheduler(json!({"evictionLimits": {"node": 2}}))).await,

@@ -1,24 +1,15 @@
-//! The same with the real CRDs, where they are at hand: test data beside the repository, or where `ADVISOR_TEST_CRDS` says.
-
-use std::path::{Path, PathBuf};
+//! The same with the real CRDs, as [`controlplane::real_crds`] finds them.
 
 use super::world::World;
 use mco_simulator::Cluster;
 use serde_json::json;
 
-const NAMES: [&str; 3] = ["machineconfigs.yaml", "machineconfigpools.yaml", "kubeletconfigs.yaml"];
-
-fn real_crds() -> Option<Vec<PathBuf>> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/crds");
-    let folder = std::env::var_os("ADVISOR_TEST_CRDS").map_or_else(beside, PathBuf::from).join("openshift");
-    let files: Vec<PathBuf> = NAMES.iter().map(|name| folder.join(name)).collect();
-    files.iter().all(|file| file.exists()).then_some(files)
-}
+const FILES: [&str; 3] =
+    ["openshift/machineconfigs.yaml", "openshift/machineconfigpools.yaml", "openshift/kubeletconfigs.yaml"];
 
 #[tokio::test]
 async fn the_real_kinds_take_everything_the_simulator_writes() -> anyhow::Result<()> {
-    let Some(crds) = real_crds() else {
-        println!("skipped: no real CRDs");
+    let Some(crds) = controlplane::real_crds(FILES) else {
         return Ok(());
     };
     let world = World::with(&crds, Cluster { workers: 1, masters: 1 }, 0).await?;
