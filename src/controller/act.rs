@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::Context;
-use super::memory::Memory;
+use super::memory::PlanCache;
 use advisor_cluster::ClusterError;
 use advisor_core::api::VirtPlatformConfig;
 use advisor_core::plan::Plan;
-use advisor_core::plan::decision::Execution;
 use advisor_core::plan::decision::approval::Mandate;
+use advisor_core::plan::decision::observed::World;
+use advisor_core::plan::decision::{Decision, Execution};
 use advisor_core::plan::status::Written;
 use advisor_engine::engine;
 use operator_kit::clock::now;
@@ -46,14 +47,30 @@ impl ActError {
     }
 }
 
-/// Writes the items that `execution` names, in order. What was written before an error is returned with it, so that it
-/// can be reported.
-pub(super) async fn write(
+/// Writes what `decision` says, if anything. What was written before an error is returned with it, so that it can be
+/// reported.
+pub(super) async fn act(
+    ctx: &Context,
+    config: &VirtPlatformConfig,
+    decision: &Decision,
+    world: &World,
+    cache: &mut PlanCache,
+) -> (BTreeMap<String, Written>, Result<(), ActError>) {
+    match (decision, world) {
+        (Decision::Execute(execution), World::Planned(plan)) if !execution.write.is_empty() => {
+            write(ctx, config, execution, plan, cache).await
+        }
+        _ => (BTreeMap::new(), Ok(())),
+    }
+}
+
+/// Writes the items that `execution` names, in order.
+async fn write(
     ctx: &Context,
     config: &VirtPlatformConfig,
     execution: &Execution,
     plan: &Plan,
-    memory: &mut Memory,
+    cache: &mut PlanCache,
 ) -> (BTreeMap<String, Written>, Result<(), ActError>) {
     let mut written = BTreeMap::new();
     for item in execution.write.iter().filter_map(|name| plan.item(name)) {
@@ -63,7 +80,7 @@ pub(super) async fn write(
         if let Err(error) = still_wanted(ctx, config).await {
             return (written, Err(error));
         }
-        memory.items.remove(&item.name);
+        cache.items.remove(&item.name);
         let began = now();
         let outcome = engine::write(&ctx.cluster, &config.spec.profile, item).await;
         if let Some(approval) = config.status.as_ref().and_then(|status| status.approval.as_ref()) {

@@ -1,13 +1,37 @@
 //! Advertising: each profile that may be used has a configuration with action Ignore, for everybody to find.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use kube::api::ObjectMeta;
 use profile_sdk::Profile;
 
+use super::Context;
 use advisor_cluster::{Cluster, ClusterError};
 use advisor_core::api::{self, Action, VirtPlatformConfig, VirtPlatformConfigSpec};
 use advisor_engine::registry::Profiles;
+
+/// How long to wait before it is tried again after an error.
+const PAUSE: Duration = Duration::from_secs(5);
+/// How long one try may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Advertises all profiles, until that has been done; `exists` says which have a configuration.
+pub(super) async fn until_done(ctx: &Context, exists: impl Fn(&str) -> bool) {
+    let mut said = String::new();
+    loop {
+        let problem = match tokio::time::timeout(LIMIT, all(&ctx.cluster, ctx.profiles, &exists)).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the API server does not answer".to_owned(),
+        };
+        if problem != said {
+            tracing::warn!(problem, "profiles can't be advertised yet");
+            said = problem;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
 
 /// Creates the configuration of every advertised one of `profiles` that has none; `exists` says which have. Existing ones are never
 /// touched.
@@ -15,11 +39,7 @@ use advisor_engine::registry::Profiles;
 /// # Errors
 ///
 /// The first that the API server gave; the others were tried all the same.
-pub(super) async fn all(
-    cluster: &Cluster,
-    profiles: Profiles,
-    exists: impl Fn(&str) -> bool,
-) -> Result<(), ClusterError> {
+async fn all(cluster: &Cluster, profiles: Profiles, exists: impl Fn(&str) -> bool) -> Result<(), ClusterError> {
     let mut outcome = Ok(());
     for profile in profiles {
         let about = profile.about();

@@ -1,10 +1,10 @@
 //! What every configuration wants, for the others to see: two that want different values are both told.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use advisor_core::api::VirtPlatformConfig;
 use advisor_core::plan::items::claims::Claim;
+use parking_lot::{Mutex, MutexGuard};
 
 /// The claims of all configurations, by name.
 #[derive(Default)]
@@ -35,6 +35,6 @@ impl Claims {
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Claim>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use advisor_core::api::Phase;
+use advisor_core::plan::decision::observed::{Observed, World};
 use advisor_core::plan::decision::{Decision, LookAgain};
 use jiff::Timestamp;
 
-use super::memory::spread;
+use operator_kit::backoff::spread;
 
 /// A settled configuration is looked at this often without any event.
 pub(super) const RESYNC: Duration = Duration::from_secs(6 * 3600);
@@ -24,6 +25,19 @@ pub(super) struct Reasons {
     pub(super) doubt: Option<Duration>,
     /// How long a rollout may come no further, if one is followed.
     pub(super) patience: Option<Duration>,
+}
+
+impl Reasons {
+    /// The reasons that are seen in `seen`. `doubt` is when an owner's trouble has lasted for long enough, `patience` how long the
+    /// rollouts that are followed may come no further.
+    pub(super) fn of(seen: &Observed<'_>, doubt: Option<Duration>, patience: Option<Duration>, now: Timestamp) -> Self {
+        Self {
+            blocked: matches!(&seen.world, World::Planned(plan) if plan.blocked().next().is_some()),
+            set_aside_until: seen.wanted.choices.next_end(now),
+            doubt,
+            patience,
+        }
+    }
 }
 
 /// How long from `now` until the next look at the configuration of that name.

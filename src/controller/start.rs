@@ -7,30 +7,32 @@ use kube::api::{Api, ListParams};
 
 use advisor_cluster::{ClusterError, Refusal};
 use advisor_core::api::VirtPlatformConfig;
+use operator_kit::backoff::Backoff;
 
-/// First and longest pause between two tries.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Between two tries.
+const BETWEEN_TRIES: Backoff = Backoff { first: Duration::from_millis(250), longest: LIMIT };
+/// How long one try may take.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// Returns as soon as configurations can be listed. Says what keeps them from it, once for each change of the reason.
 pub(super) async fn wait_until_served(client: &Client) {
     let configs: Api<VirtPlatformConfig> = Api::all(client.clone());
     let mut said = String::new();
-    let mut pause = FIRST_PAUSE;
+    let mut failures = 0;
     loop {
         // Metadata is enough, and fits whatever the objects hold.
         let list = ListParams::default().limit(1);
-        let problem = match tokio::time::timeout(LONGEST_PAUSE, configs.list_metadata(&list)).await {
+        let problem = match tokio::time::timeout(LIMIT, configs.list_metadata(&list)).await {
             Ok(Ok(_)) => return,
             Ok(Err(error)) => problem(&ClusterError::from(error)),
-            Err(_) => problem(&ClusterError::Transient { message: format!("no answer within {LONGEST_PAUSE:?}") }),
+            Err(_) => problem(&ClusterError::Transient { message: format!("no answer within {LIMIT:?}") }),
         };
         if problem != said {
             tracing::warn!("{problem}");
             said = problem;
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        failures += 1;
+        tokio::time::sleep(BETWEEN_TRIES.after(failures)).await;
     }
 }
 

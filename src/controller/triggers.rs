@@ -4,9 +4,9 @@
 //! not seen, makes it dirty. So a busy cluster costs nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use parking_lot::{Mutex, MutexGuard};
 
 use advisor_cluster::Subject;
 
@@ -258,7 +258,7 @@ impl Triggers {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 //! somebody asks, see `endpoints::state`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
+use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
@@ -159,7 +160,7 @@ impl Metrics {
     }
 
     fn working(&self) -> MutexGuard<'_, BTreeMap<u64, Instant>> {
-        self.0.working.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.working.lock()
     }
 }
 

@@ -263,8 +263,8 @@ impl Cluster {
         served.into_iter().flatten().any(|served| served.resource.kind == kind && served.has_status)
     }
 
-    fn cache(&self) -> std::sync::MutexGuard<'_, KindCache> {
-        self.kinds.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn cache(&self) -> parking_lot::MutexGuard<'_, KindCache> {
+        self.kinds.lock()
     }
 }
 

@@ -30,11 +30,11 @@ pub use preview::Previewed;
 pub use write::{ApplyMode, Precondition};
 
 use std::ops::ControlFlow;
-use std::sync::Mutex;
 
 use kube::Client;
 use kube::api::{GetParams, ListParams};
 use kube::core::Request;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use error::within_bounds;

@@ -6,9 +6,10 @@
 //!      │
 //!   endpoints ──► /healthz, /readyz on a thread of their own
 //!            └──► /metrics: who may ask, over TLS as the cluster demands it
-//!   clock: the only place that reads clocks
+//!   clock: the only place that reads clocks; backoff: pauses between tries
 //! ```
 
+pub mod backoff;
 pub mod clock;
 pub mod endpoints;
 pub mod leader;

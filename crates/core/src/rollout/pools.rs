@@ -3,8 +3,9 @@
 mod judge;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use profile_sdk::Kind;
 use serde_json::{Value, json};
 
@@ -61,7 +62,7 @@ struct KnownPools {
 
 impl MachineConfigPools {
     fn state(&self) -> MutexGuard<'_, KnownPools> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

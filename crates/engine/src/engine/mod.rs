@@ -13,9 +13,10 @@ mod remedy;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use parking_lot::Mutex;
 use profile_sdk::{Declared, Draft, Rival};
 use serde_json::Value;
 
@@ -220,23 +221,23 @@ impl<'a> Engine<'a> {
         name: &str,
     ) -> Result<Option<Arc<Value>>, ClusterError> {
         let subject = kind.subject(namespace, name);
-        if let Some(read) = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(&subject) {
+        if let Some(read) = self.read.lock().get(&subject) {
             return Ok(read.clone());
         }
         let object = self.cluster.get(kind, namespace, name).await?.map(Arc::new);
         (self.seen)(subject.clone(), object.as_deref().and_then(version));
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(subject, object.clone());
+        self.read.lock().insert(subject, object.clone());
         Ok(object)
     }
 
     /// The object, if this plan has read it and it exists.
     fn found(&self, subject: &Subject) -> Option<Arc<Value>> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).get(subject).cloned().flatten()
+        self.read.lock().get(subject).cloned().flatten()
     }
 
     /// What was read of that object is out of date.
     fn forget(&self, kind: &Served, namespace: Option<&str>, name: &str) {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).remove(&kind.subject(namespace, name));
+        self.read.lock().remove(&kind.subject(namespace, name));
     }
 }
 

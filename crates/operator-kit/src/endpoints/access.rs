@@ -2,7 +2,6 @@
 //! authority vouches for needs no review of a token.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode, header::AUTHORIZATION};
@@ -10,6 +9,7 @@ use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInf
 use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::Client;
 use kube::api::{Api, PostParams};
+use parking_lot::{Mutex, MutexGuard};
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
@@ -119,7 +119,7 @@ impl Reviewer {
     }
 
     fn answers(&self) -> MutexGuard<'_, BTreeMap<ReviewKey, (Instant, StatusCode)>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.answers.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The certificate of the metrics: the one in two files, read again when they change, or one of our own making.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -112,7 +113,7 @@ fn read(files: &CertificateFiles) -> Result<(Vec<u8>, Vec<u8>), String> {
 
 impl ResolvesServerCert for Reloaded {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if known.looked.elapsed() >= LOOK_AGAIN {
             known.looked = Instant::now();
             let found = read(&self.files);

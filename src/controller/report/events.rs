@@ -1,4 +1,4 @@
-//! Report: status, events and logs. One status write, none if nothing changed.
+//! Events: what belongs into the audit trail, and what of a new status may wait. Pure.
 
 use std::time::Duration;
 

@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
+use operator_kit::backoff::Backoff;
 use tokio::time::Instant;
 
 /// An event that comes so soon after a look follows it closely.
 const CLOSE: Duration = Duration::from_millis(300);
 /// The gap after the second look in a row; it doubles from look to look.
-const FIRST_GAP: Duration = Duration::from_millis(250);
-const LONGEST_GAP: Duration = Duration::from_secs(30);
+const GAP: Backoff = Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(30) };
 /// Looks that events may cause before they are counted one by one.
 const CREDIT: u32 = 256;
 /// How long it takes until one of them is given back.
@@ -64,7 +64,7 @@ impl Pacing {
     fn gap(&self) -> Duration {
         match self.row {
             0 => Duration::ZERO,
-            row => LONGEST_GAP.min(FIRST_GAP.saturating_mul(2_u32.saturating_pow(row - 1))),
+            row => GAP.after(row),
         }
     }
 

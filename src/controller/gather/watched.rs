@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use profile_sdk::{Kind, Planner, Profile, Read};
 
-use super::Context;
-use super::gather::GatherError;
-use super::watches::{Scope, crd_subject};
+use super::GatherError;
+use crate::controller::Context;
+use crate::controller::watches::{Scope, crd_subject};
 use advisor_cluster::{Served, Subject};
 use advisor_core::api::{Item, TargetRef, VirtPlatformConfigSpec};
 use advisor_engine::engine::{Engine, Kinds};
@@ -14,7 +14,7 @@ use advisor_engine::registry::{self, WatchScope};
 
 /// Opens the watches that `config` will need, so that a replica which comes to lead has them. What can't be opened now is
 /// opened then.
-pub(super) async fn warm(ctx: &Context, config: &str, spec: &VirtPlatformConfigSpec, items: &[Item]) {
+pub(in crate::controller) async fn warm(ctx: &Context, config: &str, spec: &VirtPlatformConfigSpec, items: &[Item]) {
     let Some(profile) = registry::find(ctx.profiles, config) else { return };
     let options = spec.options.as_ref().and_then(|options| options.get(profile.about().options_key));
     // What does not parse is not planned either.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
@@ -18,6 +18,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::reflector::Store;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tower::BoxError;
 
@@ -115,13 +116,13 @@ impl Health {
     }
 
     /// Configurations are seen in `store` from now on.
-    pub(super) fn sees(&self, store: Store<DeserializeGuard<VirtPlatformConfig>>) {
+    pub(in crate::controller) fn sees(&self, store: Store<DeserializeGuard<VirtPlatformConfig>>) {
         // An operator is run once; another one would have a health of its own.
         let _ = self.configs.set(store);
     }
 
     /// A watch of `kind` begins. It is listed until the answer is dropped.
-    pub(super) fn begin(&self, kind: &ApiResource) -> WatchHandle {
+    pub(in crate::controller) fn begin(&self, kind: &ApiResource) -> WatchHandle {
         let health = WatchHealth {
             group: kind.group.clone(),
             version: kind.version.clone(),
@@ -138,12 +139,12 @@ impl Health {
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watches.lock()
     }
 }
 
 /// One watch, as long as it is wanted.
-pub(super) struct WatchHandle {
+pub(in crate::controller) struct WatchHandle {
     all: Health,
     id: u64,
 }
@@ -156,7 +157,7 @@ impl Drop for WatchHandle {
 
 impl WatchHandle {
     /// `client`, for the requests of this watch alone: what becomes of them is noted, and they are spaced where they come to nothing.
-    pub(super) fn client(&self, client: Client) -> Client {
+    pub(in crate::controller) fn client(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let (all, id) = (self.all.clone(), self.id);
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -188,7 +189,10 @@ impl WatchHandle {
     }
 
     /// `events`, those of this watch: one that breaks off is not open until its next request is answered.
-    pub(super) fn follow<K, S>(self, events: S) -> impl Stream<Item = watcher::Result<Event<K>>> + use<K, S>
+    pub(in crate::controller) fn follow<K, S>(
+        self,
+        events: S,
+    ) -> impl Stream<Item = watcher::Result<Event<K>>> + use<K, S>
     where
         S: Stream<Item = watcher::Result<Event<K>>>,
     {

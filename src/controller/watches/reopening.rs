@@ -9,16 +9,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::memory::spread;
+use operator_kit::backoff::{Backoff, spread};
 
 /// The time between two openings after the first one that came to nothing; it doubles.
-const FIRST_GAP: Duration = Duration::from_secs(1);
-const LONGEST_GAP: Duration = Duration::from_secs(30);
+const GAP: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(30) };
 /// A watch that ends so soon came to nothing, whatever it told.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// A watch that is open for so long is well, even if it had nothing to tell. No shorter than the longest gap: proxies that end what
 /// is silent for half a minute are common, and cost no event.
-pub(super) const LASTING: Duration = LONGEST_GAP;
+pub(super) const LASTING: Duration = GAP.longest;
 
 /// What became of the watches of one kind.
 #[derive(Debug)]
@@ -102,8 +101,7 @@ impl Reopening {
     }
 
     fn gap(&self, row: u32) -> Duration {
-        let doubled = FIRST_GAP.saturating_mul(2_u32.saturating_pow(row.saturating_sub(1)));
-        spread(LONGEST_GAP.min(doubled), "", self.seed.wrapping_add(row))
+        spread(GAP.after(row), "", self.seed.wrapping_add(row))
     }
 }
 
@@ -197,8 +195,8 @@ mod tests {
                 pause
             })
             .collect();
-        assert!(pauses.windows(2).all(|pair| pair[1] >= pair[0] || pair[1] >= LONGEST_GAP), "{pauses:?}");
-        assert!(pauses[0] <= seconds(1.25) && pauses[7] >= LONGEST_GAP, "{pauses:?}");
+        assert!(pauses.windows(2).all(|pair| pair[1] >= pair[0] || pair[1] >= GAP.longest), "{pauses:?}");
+        assert!(pauses[0] <= seconds(1.25) && pauses[7] >= GAP.longest, "{pauses:?}");
         reopening.opened(false, now);
         reopening.list_failed(now);
         assert!(reopening.wait(now) <= seconds(1.25));

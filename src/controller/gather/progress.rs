@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use profile_sdk::Body;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::Context;
-use super::gather::{GatherError, resolve};
-use super::memory::{CachedItem, Memory, Slow};
-use advisor_core::api::{Item, ItemState, Operation, Phase, VirtPlatformConfigStatus};
+use super::error::resolve;
+use super::{GatherError, Gathering};
+use crate::controller::Context;
+use crate::controller::memory::{CachedItem, PlanCache, Slow};
+use advisor_core::api::{Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
 use advisor_core::plan::items::health::Rollout;
 use advisor_core::rollout::{ChangeKind, Progress};
 
@@ -16,12 +18,12 @@ use advisor_core::rollout::{ChangeKind, Progress};
 pub(super) async fn only_rollouts(
     ctx: &Context,
     status: &VirtPlatformConfigStatus,
-    memory: &mut Memory,
+    cache: &mut PlanCache,
 ) -> Result<Option<BTreeMap<String, Rollout>>, GatherError> {
     let mut rollouts = BTreeMap::new();
     let under_way = status.items.iter().filter(|item| item.state == ItemState::InProgress);
     for item in under_way {
-        let Some(known) = memory.items.get(&item.name) else {
+        let Some(known) = cache.items.get(&item.name) else {
             return Ok(None);
         };
         let (Some(object), true) = (&known.followed, item.applied.is_some()) else {
@@ -29,7 +31,7 @@ pub(super) async fn only_rollouts(
         };
         match standing(ctx, object, change(Some(item))).await? {
             rollout @ Rollout::Waiting { .. } => {
-                let (object, slow) = (object.clone(), &mut memory.slow);
+                let (object, slow) = (object.clone(), &mut cache.slow);
                 rollouts.insert(
                     item.name.clone(),
                     explained(ctx, slow, &item.name, (&object, change(Some(item))), rollout).await,
@@ -142,5 +144,79 @@ pub(super) fn change(item: Option<&Item>) -> ChangeKind {
         Some(item) if item.operation == Operation::Remove => ChangeKind::Removed,
         Some(item) if item.operation == Operation::Update && item.state == ItemState::InProgress => ChangeKind::Edited,
         Some(_) | None => ChangeKind::New,
+    }
+}
+
+impl Gathering<'_> {
+    /// How far `object` is. That an execution is done is read live, once, and not believed of a watch.
+    async fn confirmed(&self, item: Option<&Item>, object: &Value) -> Result<Rollout, GatherError> {
+        let change = change(item);
+        let rollout = standing(self.ctx, object, change).await?;
+        let rolling = item.is_some_and(|item| item.state == ItemState::InProgress && item.applied.is_some());
+        if !(rolling && matches!(rollout, Rollout::Done(_))) {
+            return Ok(rollout);
+        }
+        self.read_pools().await?;
+        standing(self.ctx, object, change).await
+    }
+
+    /// Reads live what rollouts are told from, where a watch may be behind.
+    pub(super) async fn read_pools(&self) -> Result<(), GatherError> {
+        let kind = self.ctx.rollouts.watched();
+        if let Some(served) = resolve(self.ctx, &kind).await? {
+            let objects = self.ctx.cluster.list(&served).await;
+            let objects = objects.map_err(|source| GatherError::Object { object: kind.plural.to_owned(), source })?;
+            self.ctx.rollouts.saw_all(&objects);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn add_rollout(
+        &self,
+        known: &mut CachedItem,
+        slow: &mut BTreeMap<String, Slow>,
+    ) -> Result<(), GatherError> {
+        let item = self.remembered(&known.item.name);
+        if matches!(known.draft.body, Body::Remove(_)) {
+            let under_way = item.filter(|item| item.state == ItemState::InProgress);
+            let is_made = known.item.operation == Operation::NoChange && self.ctx.rollouts.concern(&known.item.target);
+            let Some(item) = under_way.filter(|_| is_made) else { return Ok(()) };
+            match (&known.item.uid, &known.item.resource_version, &known.followed) {
+                (None, None, _) => {
+                    let TargetRef { api_version, kind, name, .. } = &known.item.target;
+                    let gone = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "pools": item.pools});
+                    known.item.rollout = standing(self.ctx, &gone, ChangeKind::Removed).await?;
+                    known.followed = Some(gone);
+                }
+                // Others have a part in it, and it stays without ours.
+                (Some(_), Some(_), Some(left)) => {
+                    known.item.rollout = standing(self.ctx, left, ChangeKind::Edited).await?
+                }
+                // It is on its way out, and not gone.
+                _ => {}
+            }
+            return Ok(());
+        }
+        // What is blocked or set aside is not waited for, whether it exists or not.
+        let is_followed = !matches!(known.item.operation, Operation::Blocked | Operation::Skipped);
+        if let Some(object) = known.followed.as_ref().filter(|_| is_followed) {
+            known.item.overridden = BTreeMap::new();
+            known.item.rollout = match known.item.uid {
+                Some(_) => {
+                    let rollout = self.confirmed(item, object).await?;
+                    if known.item.operation == Operation::NoChange {
+                        known.item.overridden = self.ctx.rollouts.overridden(object);
+                    }
+                    let under_way = item.is_some_and(|item| item.state == ItemState::InProgress);
+                    if under_way {
+                        explained(self.ctx, slow, &known.item.name, (object, change(item)), rollout).await
+                    } else {
+                        rollout
+                    }
+                }
+                None => Rollout::Waiting { text: "does not exist yet".to_owned(), paused: false },
+            };
+        }
+        Ok(())
     }
 }

@@ -6,10 +6,16 @@
 //! the kind that tells about rollouts, which is handed to [`Rollouts`] in full. CRDs are watched all the time, so that
 //! a kind is seen when it is installed.
 
+mod content;
+pub(super) mod health;
+mod listened;
+mod reopening;
+mod stream;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -17,14 +23,14 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::{DynamicResourceScope, PartialObjectMeta};
 use kube::runtime::watcher::Event;
 use kube::{Client, Resource, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use profile_sdk::is_talkative;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::content;
-use super::health::Health;
-use super::stream::{Object, StreamItem, events, is_forbidden, is_not_served, list_and_watch};
+use self::health::Health;
+use self::stream::{Object, StreamItem, events, is_forbidden, is_not_served, list_and_watch};
 use super::triggers::{Causes, Triggers};
 use advisor_cluster::{Cluster, Served, Subject};
 use advisor_core::api::TargetRef;
@@ -432,7 +438,7 @@ where
 }
 
 fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock()
 }
 
 /// Marks the configurations for which the rollouts look different now.

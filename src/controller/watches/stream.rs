@@ -11,16 +11,15 @@ use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
 use super::health::WatchHandle;
-use super::memory::spread;
 use advisor_cluster::ClusterError;
+use operator_kit::backoff::{Backoff, spread};
 
 /// Objects in one page of a list: small pages keep the memory small, whatever the cluster holds.
 const PAGE_SIZE: u32 = 50;
 /// How long a streamed list may be silent.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long after a failure it is asked again: longer each time.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const AFTER_FAILURE: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(30) };
 /// What fails after it has gone on for so long fails for the first time again.
 const LASTING: Duration = Duration::from_secs(10);
 /// Answers to a streaming list from a server that can't: before Kubernetes 1.32, or with the feature switched off.
@@ -199,9 +198,8 @@ where
         if now - self.resumed > LASTING {
             self.failures = 0;
         }
-        let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.failures));
         self.failures = self.failures.saturating_add(1);
-        spread(doubled.min(LONGEST_PAUSE), self.api.resource_url(), self.failures)
+        spread(AFTER_FAILURE.after(self.failures), self.api.resource_url(), self.failures)
     }
 }
 

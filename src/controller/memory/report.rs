@@ -1,0 +1,106 @@
+//! The configuration as it was when the last look ended, and what of its report is still to be done.
+
+use advisor_core::api::{self, Action, Item, Operation, Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
+use advisor_core::plan::status::conditions;
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+/// What was reported of one configuration.
+#[derive(Default)]
+pub(in crate::controller) struct LastReport {
+    /// The configuration as it was when the last look ended.
+    pub(in crate::controller) settled: Option<Settled>,
+    /// The configuration as it was when a look at it failed, until one succeeds.
+    pub(in crate::controller) failed: Option<Settled>,
+    /// The version that our last status write replaced: a cache that still shows it is behind.
+    pub(in crate::controller) replaced_version: Option<String>,
+    /// Whether all that belongs into the audit trail is there.
+    pub(in crate::controller) recorded: bool,
+    /// Whether the log has said that the CRD is too old.
+    pub(in crate::controller) told_of_crd: bool,
+    /// When the status was written last.
+    pub(in crate::controller) written_at: Option<Timestamp>,
+    /// Whether a status that is known waits for its time to be written.
+    pub(in crate::controller) deferred: bool,
+}
+
+/// The part of a configuration that, unchanged, needs no look.
+#[derive(Debug, PartialEq)]
+pub(in crate::controller) struct Settled {
+    pub(in crate::controller) generation: Option<i64>,
+    pub(in crate::controller) uid: Option<String>,
+    pub(in crate::controller) action: Action,
+    pub(in crate::controller) replan: Option<String>,
+    pub(in crate::controller) deleting: bool,
+    pub(in crate::controller) status: VirtPlatformConfigStatus,
+}
+
+impl LastReport {
+    /// The configuration as it was when it was looked at last.
+    pub(super) fn known(&self) -> Option<&Settled> {
+        self.settled.as_ref().or(self.failed.as_ref())
+    }
+
+    /// A look at the configuration, which was `seen` at its beginning, has failed.
+    pub(super) fn has_failed(&mut self, seen: Settled) {
+        // It may have been written and only then have failed.
+        self.failed = self.settled.take().filter(|written| written.says_as(&seen)).or(Some(seen));
+    }
+
+    /// Whether nobody has looked yet, or a fresh plan was asked for since.
+    pub(super) fn is_replan_asked(&self, now: &Settled) -> bool {
+        self.settled.as_ref().is_none_or(|before| before.replan != now.replan)
+    }
+
+    /// Whether `config`, which a cache shows, is what our last status write replaced: the event of that write is on its way.
+    pub(in crate::controller) fn is_replaced(&self, config: &VirtPlatformConfig) -> bool {
+        let version = config.resource_version();
+        version.is_some() && version == self.replaced_version
+    }
+}
+
+impl Settled {
+    /// The configuration as it is now.
+    pub(in crate::controller) fn of(config: &VirtPlatformConfig) -> Self {
+        Self {
+            generation: config.metadata.generation,
+            uid: config.uid(),
+            action: config.spec.action,
+            replan: config.annotations().get(api::REPLAN_ANNOTATION).cloned(),
+            deleting: config.metadata.deletion_timestamp.is_some(),
+            status: our_status(config),
+        }
+    }
+
+    /// Whether `other` says the same, whatever became of it.
+    pub(super) fn says_as(&self, other: &Self) -> bool {
+        let said = |settled: &Self| (settled.generation, settled.uid.clone(), settled.replan.clone(), settled.deleting);
+        said(self) == said(other)
+    }
+
+    /// An approved plan is being executed.
+    pub(super) fn is_executing(&self) -> bool {
+        self.status.phase == Some(Phase::InProgress) && self.status.approval.is_some()
+    }
+
+    /// The configuration asks for what is under way.
+    pub(super) fn is_applying(&self) -> bool {
+        self.action == Action::Apply && self.status.phase == Some(Phase::InProgress)
+    }
+
+    /// An approved plan is to be executed of which nothing is written yet.
+    pub(super) fn is_first_write(&self) -> bool {
+        // A removal that was made is remembered by its wait alone.
+        let is_unwritten = |item: &Item| {
+            item.operation == Operation::NoChange || (item.applied.is_none() && item.wait_started_at.is_none())
+        };
+        self.is_applying() && self.status.approval.is_some() && self.status.items.iter().all(is_unwritten)
+    }
+}
+
+/// The status without what others put into it.
+pub(in crate::controller) fn our_status(config: &VirtPlatformConfig) -> VirtPlatformConfigStatus {
+    let mut status = config.status.clone().unwrap_or_default();
+    conditions::retain_ours(&mut status.conditions);
+    status
+}
