@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use advisor_core::plan::items::Effect;
-use advisor_core::rollout::{MachineConfigPools, Outlook, PlannedChange, Rollouts};
+use advisor_core::rollout::{Forecast, Forecasting, MachineConfigPools, PlannedChange, Rollouts};
 use mco_simulator::api::{MachineConfig, MachineConfigSpec, MachineConfiguration};
 use mco_simulator::policy::{self, Disruption};
 use mco_simulator::release::MAIN;
@@ -189,17 +189,19 @@ impl Cluster {
                 layers.push(json!({"spec": {"machineConfigPool": {"name": pool.name}}}));
             }
         }
-        rollouts.saw_all(&pools);
+        rollouts.pools_listed(&pools);
         let planned = PlannedChange { live, result, takes_back: result.is_none(), leaving: &[] };
         for _ in 0..10 {
-            match rollouts.outlook(planned) {
-                Outlook::Known(known) => return known,
-                Outlook::Unlisted(kind) if kind.kind == "MachineConfiguration" => {
-                    rollouts.saw_listed(kind, &[self.configuration()]);
+            match rollouts.forecast(planned) {
+                Forecast::Known(known) => return known,
+                Forecast::Unlisted(kind) if kind.kind == "MachineConfiguration" => {
+                    rollouts.kind_listed(kind, &[self.configuration()]);
                 }
-                Outlook::Unlisted(kind) => rollouts.saw_listed(kind, &layers),
-                Outlook::Unread(names) => {
-                    names.iter().for_each(|name| rollouts.study(planned, name, known.get(name)));
+                Forecast::Unlisted(kind) => rollouts.kind_listed(kind, &layers),
+                Forecast::Unread(unread) => {
+                    for needed in unread {
+                        rollouts.record_for_forecast(planned, &needed, known.get(needed.name()));
+                    }
                 }
             }
         }

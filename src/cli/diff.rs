@@ -73,12 +73,12 @@ async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), S
     let pools = MachineConfigPools::default();
     let unheard = |_, _| {};
     let engine = Engine::new(cluster, &pools, &unheard);
-    let kinds = profile.kinds().iter().map(|declared| declared.kind).chain([pools.watched()]);
+    let kinds = profile.kinds().iter().map(|declared| declared.kind).chain([pools.watched_kind()]);
     let served = engine.served(kinds).await.map_err(|error| error.to_string())?;
-    if let Some(kind) = served.served.get(&pools.watched()) {
+    if let Some(kind) = served.served.get(&pools.watched_kind()) {
         let all =
             cluster.list(kind).await.map_err(|error| format!("listing {} failed: {error}", kind.resource.plural))?;
-        pools.saw_all(&all);
+        pools.pools_listed(&all);
     }
     let drafting = engine
         .draft(

@@ -16,7 +16,7 @@ use advisor_core::plan::items::Effect;
 use advisor_core::plan::offline;
 use advisor_core::plan::overrides::Choices;
 use advisor_core::plan::{Basis, Plan};
-use advisor_core::rollout::{MachineConfigPools, Outlook, PlannedChange, Rollouts};
+use advisor_core::rollout::{Forecast, Forecasting, MachineConfigPools, PlannedChange, Rollouts};
 use advisor_engine::engine::{answers, exclusions, undeclared};
 use advisor_engine::registry;
 
@@ -51,7 +51,7 @@ pub(super) fn run(
     let Rendered { plan, left, pools } = plan(&flags).map_err(|problem| (FAILED, problem))?;
     let mut text = match pools {
         Some(_) => printed::live(&plan),
-        None => printed::approximate(&plan, |item| MachineConfigPools::default().foresee(&item.target)),
+        None => printed::approximate(&plan, |item| MachineConfigPools::default().has_effects(&item.target)),
     };
     for object in &left {
         text.push_str(&format!(
@@ -125,7 +125,7 @@ fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
         &choices,
         &recorded,
         &|target, live, result| match &pools {
-            Some(pools) if pools.foresee(target) => effect(pools, &recorded, live, result),
+            Some(pools) if pools.has_effects(target) => effect(pools, &recorded, live, result),
             Some(_) | None => Ok(Effect::default()),
         },
     )?;
@@ -140,14 +140,14 @@ fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
 /// The recorded pools, if there are any, and what they have rendered too.
 fn pools(recorded: &[Value]) -> Option<MachineConfigPools> {
     let pools = MachineConfigPools::default();
-    let is_one = |object: &&Value| is_of(object, &pools.watched());
+    let is_one = |object: &&Value| is_of(object, &pools.watched_kind());
     let found: Vec<_> = recorded.iter().filter(is_one).cloned().collect();
     let is_there = |pool: &Value| {
         let rendered = text(pool, "/spec/configuration/name");
-        recorded.iter().any(|object| is_of(object, &pools.learned()) && text(object, "/metadata/name") == rendered)
+        recorded.iter().any(|object| is_of(object, &pools.read_kind()) && text(object, "/metadata/name") == rendered)
     };
     let is_known = !found.is_empty() && found.iter().all(is_there);
-    pools.saw_all(&found);
+    pools.pools_listed(&found);
     is_known.then_some(pools)
 }
 
@@ -160,17 +160,18 @@ fn effect(
 ) -> Result<Effect, String> {
     let planned = PlannedChange { live, result: Some(result), takes_back: false, leaving: &[] };
     loop {
-        match pools.outlook(planned) {
-            Outlook::Known(known) => return known,
-            Outlook::Unlisted(kind) => {
+        match pools.forecast(planned) {
+            Forecast::Known(known) => return known,
+            Forecast::Unlisted(kind) => {
                 let found: Vec<_> = recorded.iter().filter(|object| is_of(object, &kind)).cloned().collect();
-                pools.saw_listed(kind, &found);
+                pools.kind_listed(kind, &found);
             }
-            Outlook::Unread(names) => {
-                for name in names {
-                    let is_it =
-                        |object: &&Value| is_of(object, &pools.learned()) && text(object, "/metadata/name") == name;
-                    pools.study(planned, &name, recorded.iter().find(is_it));
+            Forecast::Unread(all) => {
+                for needed in all {
+                    let is_it = |object: &&Value| {
+                        is_of(object, &pools.read_kind()) && text(object, "/metadata/name") == needed.name()
+                    };
+                    pools.record_for_forecast(planned, &needed, recorded.iter().find(is_it));
                 }
             }
         }

@@ -58,7 +58,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
         traces,
         stop: stop.clone(),
     });
-    let crds = ctx.watches.follow_crds(gather::declared_crds(profiles, ctx.rollouts.watched()));
+    let crds = ctx.watches.follow_crds(gather::declared_crds(profiles, ctx.rollouts.watched_kind()));
 
     // The events themselves are needed too: the controller tells of no deletion.
     let (store, writer) = reflector::store();

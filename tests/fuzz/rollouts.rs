@@ -1,6 +1,9 @@
 //! MachineConfigPools, and what takes effect through them, as nobody expects them.
 
-use advisor_core::rollout::{ChangeKind, MachineConfigPools, Outlook, PlannedChange, Progress, Rollouts};
+use advisor_core::api::TargetRef;
+use advisor_core::rollout::{
+    ChangeKind, Forecast, Forecasting, MachineConfigPools, PlannedChange, Progress, Rollouts, Tracked, Tracking,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
@@ -55,7 +58,7 @@ fn object() -> impl Strategy<Value = Value> {
     prop_oneof![
         2 => mutated(machine_config("psi")),
         2 => mutated(kubelet_config()),
-        1 => mutated(json!({"metadata": {"name": "psi"}, "pools": ["worker", "master"]})),
+        1 => mutated(json!({"metadata": {"name": "psi"}})),
     ]
 }
 
@@ -71,14 +74,14 @@ fn whatever_pools_look_like_everything_is_known_in_the_end() {
     );
     let read = prop::collection::vec(mutated(machine_config("base")), 1..4);
     let found = prop::collection::vec(prop_oneof![mutated(node("n")), mutated(kubelet_config())], 0..3);
-    let change = select(vec![ChangeKind::New, ChangeKind::Edited, ChangeKind::Removed]);
+    let change = select(vec![Some(ChangeKind::New), Some(ChangeKind::Edited), None]);
     run(
         "rollouts",
         (pools, object(), object(), read, found, change, 0_u8..8),
         |(pools, live, result, read, found, change, shape)| {
             let rollouts = MachineConfigPools::default();
-            rollouts.saw_all(&pools);
-            pools.iter().for_each(|pool| rollouts.saw(pool));
+            rollouts.pools_listed(&pools);
+            pools.iter().for_each(|pool| rollouts.pool_seen(pool));
             // In one round all that is asked for is gone, or looks the same.
             let answer = |rest: usize| read.get((READ - rest) % (read.len() + 1));
             let planned = PlannedChange {
@@ -88,50 +91,50 @@ fn whatever_pools_look_like_everything_is_known_in_the_end() {
                 leaving: &[],
             };
             let mut rest = READ;
-            let outlook = loop {
-                match rollouts.outlook(planned) {
-                    Outlook::Known(outlook) => break outlook,
-                    Outlook::Unlisted(kind) => {
+            let forecast = loop {
+                match rollouts.forecast(planned) {
+                    Forecast::Known(known) => break known,
+                    Forecast::Unlisted(kind) => {
                         prop_assert!(rest > 0, "{kind:?} again and again");
-                        rollouts.saw_listed(kind, &found);
+                        rollouts.kind_listed(kind, &found);
                         rest -= 1;
                     }
-                    Outlook::Unread(names) => {
-                        prop_assert!(!names.is_empty() && rest > 0, "{names:?} again and again");
-                        names.iter().for_each(|name| rollouts.study(planned, name, answer(rest)));
+                    Forecast::Unread(unread) => {
+                        prop_assert!(!unread.is_empty() && rest > 0, "{unread:?} again and again");
+                        unread.iter().for_each(|needed| rollouts.record_for_forecast(planned, needed, answer(rest)));
                         rest -= 1;
                     }
                 }
             };
-            if let Ok(effect) = outlook {
+            if let Ok(effect) = forecast {
                 prop_assert!(
                     effect.machines() >= effect.pools.values().map(|pool| pool.machines).max().unwrap_or_default()
                 );
             }
-            let followed = rollouts.follow(&live).unwrap_or_else(|| live.clone());
-            // What pools had is told of what is gone, and of nothing else.
-            let change = if followed.get("pools").is_some() { ChangeKind::Removed } else { change };
+            let snapshot = || rollouts.snapshot(&live).unwrap_or_else(|| Tracked::Object(live.clone()));
+            let pools_of_it = || vec!["worker".to_owned(), "master".to_owned(), "gone".to_owned()];
+            let (tracked, change) = match change {
+                Some(change) => (snapshot(), change),
+                None => (Tracked::Removed { target: TargetRef::of(&live), pools: pools_of_it() }, ChangeKind::New),
+            };
             let mut rest = READ;
             loop {
-                match rollouts.standing(&followed, change) {
+                match rollouts.progress(&tracked, change) {
                     Progress::Known(_) => break,
-                    Progress::Unread(names) => {
-                        prop_assert!(!names.is_empty() && rest > 0, "{names:?} again and again");
-                        names.iter().for_each(|name| rollouts.learn(&followed, name, answer(rest)));
+                    Progress::Unread(unread) => {
+                        prop_assert!(!unread.is_empty() && rest > 0, "{unread:?} again and again");
+                        unread.iter().for_each(|needed| rollouts.record_for_progress(&tracked, needed, answer(rest)));
                         rest -= 1;
                     }
                 }
             }
-            for question in rollouts.questions(&followed) {
-                let _ = rollouts.holdup(&followed, &question, &found);
+            for question in rollouts.questions(&tracked) {
+                let _ = rollouts.holdup(&tracked, &question, &found);
             }
-            let outline = rollouts.outline(&live);
-            prop_assert_eq!(
-                rollouts.fingerprint(&outline, true),
-                rollouts.fingerprint(&rollouts.outline(&outline), true)
-            );
-            prop_assert_eq!(rollouts.fingerprint(&outline, false), rollouts.fingerprint(&live, false));
-            pools.iter().filter_map(|pool| pool["metadata"]["name"].as_str()).for_each(|name| rollouts.lost(name));
+            let outline = rollouts.outline(&tracked);
+            prop_assert_eq!(&outline, &rollouts.outline(&outline));
+            prop_assert_eq!(rollouts.progress_fingerprint(&outline), rollouts.progress_fingerprint(&tracked));
+            pools.iter().filter_map(|pool| pool["metadata"]["name"].as_str()).for_each(|name| rollouts.pool_gone(name));
             Ok(())
         },
     );

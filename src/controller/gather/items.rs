@@ -88,7 +88,7 @@ impl Gathering<'_> {
     fn is_waited_for(&self, item: &PlanItem) -> bool {
         let under_way = self.remembered(&item.name).is_some_and(|item| item.state == ItemState::InProgress);
         let is_done = item.operation == Operation::NoChange && matches!(item.rollout, Rollout::Done(_));
-        under_way && is_done && !self.ctx.rollouts.concern(&item.target)
+        under_way && is_done && !self.ctx.rollouts.is_tracked(&item.target)
     }
 
     /// The item of that name that the status shows.

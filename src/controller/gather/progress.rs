@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use profile_sdk::Body;
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::error::resolve;
 use super::{GatherError, Gathering};
 use crate::controller::Context;
 use crate::controller::memory::{CachedItem, PlanCache, Slow};
-use advisor_core::api::{Item, ItemState, Operation, Phase, TargetRef, VirtPlatformConfigStatus};
+use advisor_core::api::{Item, ItemState, Operation, Phase, VirtPlatformConfigStatus};
 use advisor_core::plan::items::health::Rollout;
-use advisor_core::rollout::{ChangeKind, Progress};
+use advisor_core::rollout::{ChangeKind, Progress, Tracked};
 
 /// How far written items are, if that is all there is to know: something is under way, and nothing can be written.
 pub(super) async fn only_rollouts(
@@ -29,7 +28,7 @@ pub(super) async fn only_rollouts(
         let (Some(object), true) = (&known.followed, item.applied.is_some()) else {
             return Ok(None);
         };
-        match standing(ctx, object, change(Some(item))).await? {
+        match progress(ctx, object, change(Some(item))).await? {
             rollout @ Rollout::Waiting { .. } => {
                 let (object, slow) = (object.clone(), &mut cache.slow);
                 rollouts.insert(
@@ -49,7 +48,7 @@ pub(super) async fn explained(
     ctx: &Context,
     slow: &mut BTreeMap<String, Slow>,
     item: &str,
-    (object, change): (&Value, ChangeKind),
+    (tracked, change): (&Tracked, ChangeKind),
     rollout: Rollout,
 ) -> Rollout {
     let Rollout::Waiting { text, paused: false } = &rollout else {
@@ -65,9 +64,9 @@ pub(super) async fn explained(
     let waited = entry.asked.unwrap_or(entry.since).elapsed();
     if waited >= ctx.patience {
         entry.asked = Some(now);
-        entry.found = holdups(ctx, object).await.join("; ");
+        entry.found = holdups(ctx, tracked).await.join("; ");
     }
-    if entry.since.elapsed() >= ctx.patience && ctx.rollouts.is_stuck(object, change) {
+    if entry.since.elapsed() >= ctx.patience && ctx.rollouts.is_stuck(tracked, change) {
         return Rollout::Failed(text.clone());
     }
     if entry.found.is_empty() {
@@ -76,13 +75,13 @@ pub(super) async fn explained(
     Rollout::Waiting { text: format!("{text}; {}", entry.found), paused: false }
 }
 
-/// What holds `object` up. What can't be found out is not said.
-async fn holdups(ctx: &Context, object: &Value) -> Vec<String> {
+/// What holds `tracked` up. What can't be found out is not said.
+async fn holdups(ctx: &Context, tracked: &Tracked) -> Vec<String> {
     let mut found = Vec::new();
-    for question in ctx.rollouts.questions(object) {
+    for question in ctx.rollouts.questions(tracked) {
         let Ok(Some(served)) = resolve(ctx, &question.kind).await else { continue };
         match ctx.cluster.list_selected(&served, question.field_selector, question.metadata_only).await {
-            Ok(objects) => found.extend(ctx.rollouts.holdup(object, &question, &objects)),
+            Ok(objects) => found.extend(ctx.rollouts.holdup(tracked, &question, &objects)),
             Err(error) => tracing::debug!(kind = question.kind.kind, %error, "what holds a rollout up is not known"),
         }
     }
@@ -98,42 +97,41 @@ pub(super) fn machines_updated(
     let executing = status.phase == Some(Phase::InProgress);
     let is_written = |item: &&Item| {
         let has_begun = matches!(item.state, ItemState::InProgress | ItemState::Completed);
-        executing && has_begun && item.operation.writes() && ctx.rollouts.concern(&item.target_ref)
+        executing && has_begun && item.operation.writes() && ctx.rollouts.is_tracked(&item.target_ref)
     };
     let mut pools: BTreeMap<String, u32> = BTreeMap::new();
     for item in status.items.iter().filter(is_written) {
         let object = known.get(&item.name)?.followed.as_ref()?;
-        for (pool, machines) in ctx.rollouts.updated(object, change(Some(item))) {
+        for (pool, machines) in ctx.rollouts.machines_updated(object, change(Some(item))) {
             pools.entry(pool).and_modify(|least| *least = machines.min(*least)).or_insert(machines);
         }
     }
     (!pools.is_empty()).then(|| pools.values().fold(0_u32, |sum, machines| sum.saturating_add(*machines)))
 }
 
-/// How far `object` is, reading what must be read for it.
-pub(super) async fn standing(ctx: &Context, object: &Value, change: ChangeKind) -> Result<Rollout, GatherError> {
+/// How far `tracked` is, reading what must be read for it.
+pub(super) async fn progress(ctx: &Context, tracked: &Tracked, change: ChangeKind) -> Result<Rollout, GatherError> {
     loop {
-        let unread = match ctx.rollouts.standing(object, change) {
+        let unread = match ctx.rollouts.progress(tracked, change) {
             Progress::Known(rollout) => return Ok(rollout),
             Progress::Unread(unread) => unread,
         };
-        let kind = ctx.rollouts.learned();
+        let kind = ctx.rollouts.read_kind();
         let served = resolve(ctx, &kind).await?;
-        for name in unread {
-            let describe = || format!("{} {name}", kind.kind);
+        for needed in unread {
+            let describe = || format!("{} {}", kind.kind, needed.name());
             // One at a time: these objects are large.
             let read = match &served {
                 Some(served) => {
-                    let read = ctx.cluster.get(served, None, &name).await;
+                    let read = ctx.cluster.get(served, None, needed.name()).await;
                     read.map_err(|source| GatherError::Object { object: describe(), source })?
                 }
                 None => None,
             };
-            // That what was removed is gone is what is asked for.
-            if read.is_none() && change != ChangeKind::Removed {
+            if read.is_none() && !needed.may_be_gone() {
                 return Err(GatherError::Rendered { object: describe() });
             }
-            ctx.rollouts.learn(object, &name, read.as_ref());
+            ctx.rollouts.record_for_progress(tracked, &needed, read.as_ref());
         }
     }
 }
@@ -141,32 +139,31 @@ pub(super) async fn standing(ctx: &Context, object: &Value, change: ChangeKind) 
 /// How the item changed its object: an edit leaves more to prove than a new object.
 pub(super) fn change(item: Option<&Item>) -> ChangeKind {
     match item {
-        Some(item) if item.operation == Operation::Remove => ChangeKind::Removed,
         Some(item) if item.operation == Operation::Update && item.state == ItemState::InProgress => ChangeKind::Edited,
         Some(_) | None => ChangeKind::New,
     }
 }
 
 impl Gathering<'_> {
-    /// How far `object` is. That an execution is done is read live, once, and not believed of a watch.
-    async fn confirmed(&self, item: Option<&Item>, object: &Value) -> Result<Rollout, GatherError> {
+    /// How far `tracked` is. That an execution is done is read live, once, and not believed of a watch.
+    async fn confirmed(&self, item: Option<&Item>, tracked: &Tracked) -> Result<Rollout, GatherError> {
         let change = change(item);
-        let rollout = standing(self.ctx, object, change).await?;
+        let rollout = progress(self.ctx, tracked, change).await?;
         let rolling = item.is_some_and(|item| item.state == ItemState::InProgress && item.applied.is_some());
         if !(rolling && matches!(rollout, Rollout::Done(_))) {
             return Ok(rollout);
         }
         self.read_pools().await?;
-        standing(self.ctx, object, change).await
+        progress(self.ctx, tracked, change).await
     }
 
     /// Reads live what rollouts are told from, where a watch may be behind.
     pub(super) async fn read_pools(&self) -> Result<(), GatherError> {
-        let kind = self.ctx.rollouts.watched();
+        let kind = self.ctx.rollouts.watched_kind();
         if let Some(served) = resolve(self.ctx, &kind).await? {
             let objects = self.ctx.cluster.list(&served).await;
             let objects = objects.map_err(|source| GatherError::Object { object: kind.plural.to_owned(), source })?;
-            self.ctx.rollouts.saw_all(&objects);
+            self.ctx.rollouts.pools_listed(&objects);
         }
         Ok(())
     }
@@ -179,18 +176,18 @@ impl Gathering<'_> {
         let item = self.remembered(&known.item.name);
         if matches!(known.draft.body, Body::Remove(_)) {
             let under_way = item.filter(|item| item.state == ItemState::InProgress);
-            let is_made = known.item.operation == Operation::NoChange && self.ctx.rollouts.concern(&known.item.target);
+            let is_made =
+                known.item.operation == Operation::NoChange && self.ctx.rollouts.is_tracked(&known.item.target);
             let Some(item) = under_way.filter(|_| is_made) else { return Ok(()) };
             match (&known.item.uid, &known.item.resource_version, &known.followed) {
                 (None, None, _) => {
-                    let TargetRef { api_version, kind, name, .. } = &known.item.target;
-                    let gone = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "pools": item.pools});
-                    known.item.rollout = standing(self.ctx, &gone, ChangeKind::Removed).await?;
+                    let gone = Tracked::Removed { target: known.item.target.clone(), pools: item.pools.clone() };
+                    known.item.rollout = progress(self.ctx, &gone, ChangeKind::New).await?;
                     known.followed = Some(gone);
                 }
                 // Others have a part in it, and it stays without ours.
                 (Some(_), Some(_), Some(left)) => {
-                    known.item.rollout = standing(self.ctx, left, ChangeKind::Edited).await?
+                    known.item.rollout = progress(self.ctx, left, ChangeKind::Edited).await?
                 }
                 // It is on its way out, and not gone.
                 _ => {}

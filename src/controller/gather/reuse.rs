@@ -52,7 +52,7 @@ impl Gathering<'_> {
         }
         // What was refused may be allowed now, without any change of the object. And what stays of a removal is told by other objects.
         let may_differ =
-            self.all && known.item.operation == Operation::Remove && self.ctx.rollouts.foresee(&known.item.target);
+            self.all && known.item.operation == Operation::Remove && self.ctx.rollouts.has_effects(&known.item.target);
         if known.item.operation == Operation::Blocked || may_differ {
             return Ok(None);
         }
@@ -73,7 +73,7 @@ impl Gathering<'_> {
             return Ok(Some(known.item.clone()));
         }
         // Somebody has edited what is none of our business: nothing to ask the server for. Not where it decides what sets machines in motion.
-        let plain = !self.all && draft.unwanted.is_empty() && !self.ctx.rollouts.foresee(target);
+        let plain = !self.all && draft.unwanted.is_empty() && !self.ctx.rollouts.has_effects(target);
         let document = document::of(self.profile.kinds(), target);
         Ok(live.filter(|_| plain).and_then(|live| from_preview::unmoved(draft, document, &known.item, &live)))
     }
@@ -85,17 +85,17 @@ impl Gathering<'_> {
         Circumstances {
             unwatched: drafted.unwatched.contains_key(&draft.name),
             definition: desired.and_then(|desired| self.definition(desired)),
-            rollouts: self.fingerprint(desired.unwrap_or(&target.empty())),
+            rollouts: self.fingerprint(&target),
             claims: self.claims.iter().filter(|claim| claim.target.is_same_object(&target)).cloned().collect(),
             set_aside: choices.set_aside(draft),
             overrides: choices.of(&target).into_iter().cloned().collect(),
         }
     }
 
-    /// What the rollouts look like for `object`, as far as its plan depends on them.
-    fn fingerprint(&self, object: &Value) -> String {
-        let foreseen = self.ctx.rollouts.foresee(&TargetRef::of(object));
-        if foreseen { self.ctx.rollouts.fingerprint(object, false) } else { String::new() }
+    /// What the rollouts look like, if the plan for `target` depends on them.
+    fn fingerprint(&self, target: &TargetRef) -> String {
+        let rollouts = &self.ctx.rollouts;
+        if rollouts.has_effects(target) { rollouts.plan_fingerprint() } else { String::new() }
     }
 
     /// The version of the object's CRD, as far as a watch told it.

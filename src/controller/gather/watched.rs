@@ -40,7 +40,7 @@ pub(super) async fn served_kinds(
     engine: &Engine<'_>,
 ) -> Result<Kinds, GatherError> {
     let mut kinds: Vec<_> = profile.kinds().iter().map(|declared| declared.kind).collect();
-    kinds.push(ctx.rollouts.watched());
+    kinds.push(ctx.rollouts.watched_kind());
     for kind in &kinds {
         let name = kind.crd_name();
         ctx.triggers.seen(config, crd_subject(&name), ctx.watches.crd_version(&name));
@@ -79,7 +79,7 @@ pub(super) fn scopes(
         Some(Scope { served: served.clone(), namespace, name })
     });
     let needed = declared.filter(|scope| targets.iter().any(|target| scope.covers(target)));
-    let pools = ctx.rollouts.watched();
+    let pools = ctx.rollouts.watched_kind();
     let pools = served.get(&pools).map(|served| Scope { served: served.clone(), namespace: None, name: None });
     needed.chain(pools).collect()
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use profile_sdk::{Draft, LeftOutFeature, Remembered};
-use serde_json::Value;
 use tokio::time::Instant;
 
 use advisor_core::api::{Input, Item, Operation, Override};
@@ -15,6 +14,7 @@ use advisor_core::plan::items::PlanItem;
 use advisor_core::plan::items::claims::Claim;
 use advisor_core::plan::items::drift::{self, Glimpse};
 use advisor_core::plan::overrides::Exclusions;
+use advisor_core::rollout::Tracked;
 
 /// Trouble of an owner that lasts for so long is reported.
 const TROUBLED: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ pub(in crate::controller) struct Drafted {
 pub(in crate::controller) struct CachedItem {
     pub(in crate::controller) item: PlanItem,
     /// Name, labels and spec of the object, where its rollout is followed.
-    pub(in crate::controller) followed: Option<Value>,
+    pub(in crate::controller) followed: Option<Tracked>,
     /// What the plan depends on beside draft and object, as it was then.
     pub(in crate::controller) circumstances: Circumstances,
     /// The draft.

@@ -34,7 +34,7 @@ use self::stream::{Object, StreamItem, events, is_forbidden, is_not_served, list
 use super::triggers::{Causes, Triggers};
 use advisor_cluster::{Cluster, Served, Subject};
 use advisor_core::api::TargetRef;
-use advisor_core::rollout::Rollouts;
+use advisor_core::rollout::{Rollouts, Tracked};
 
 /// How long a first list may take before planning goes on without its watch.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
@@ -54,8 +54,16 @@ pub(super) struct NotListed {
     kind: &'static str,
 }
 
-/// Group, kind, and the namespace and the name if only those are watched.
-type WatchKey = (String, String, Option<&'static str>, Option<&'static str>);
+/// What one watch is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct WatchKey {
+    group: String,
+    kind: String,
+    /// If only that one is watched.
+    namespace: Option<&'static str>,
+    /// If only objects of that name are watched.
+    name: Option<&'static str>,
+}
 
 /// A kind to watch: everywhere or in one namespace, all objects or those of one name.
 #[derive(Clone)]
@@ -108,10 +116,10 @@ impl Drop for Open {
     }
 }
 
-/// An object whose rollout matters, and what was seen of it.
+/// Why rollouts matter, and what was seen of them.
 struct Interest {
-    outline: Value,
-    rolling: bool,
+    /// The object whose progress matters; `None` if a plan depends on what they look like.
+    rolling: Option<Tracked>,
     fingerprint: String,
 }
 
@@ -165,8 +173,9 @@ impl Watches {
         let told = |listing: &Listing| *listing != Listing::Awaited;
         let all = waiting.into_iter().map(|mut listing| async move { listing.wait_for(told).await.is_ok() });
         let in_time = tokio::time::timeout(SYNC_TIMEOUT, futures::future::join_all(all)).await.is_ok();
-        let full = self.rollouts.watched();
-        let full_key = (full.group.to_owned(), full.kind.to_owned(), None, None);
+        let full = self.rollouts.watched_kind();
+        let full_key =
+            WatchKey { group: full.group.to_owned(), kind: full.kind.to_owned(), namespace: None, name: None };
         let watches = self.watches();
         let listing = |open: &Open| *open.listing.borrow();
         if !in_time {
@@ -209,11 +218,10 @@ impl Watches {
     }
 
     /// `config` depends on the rollouts of these objects; those that are under way also for their progress.
-    pub(super) fn follow_rollouts<'a>(&self, config: &str, objects: impl IntoIterator<Item = (&'a Value, bool)>) {
-        let interests = objects.into_iter().map(|(object, rolling)| Interest {
-            outline: self.rollouts.outline(object),
-            rolling,
-            fingerprint: self.rollouts.fingerprint(object, rolling),
+    pub(super) fn follow_rollouts<'a>(&self, config: &str, objects: impl IntoIterator<Item = (&'a Tracked, bool)>) {
+        let interests = objects.into_iter().map(|(tracked, is_rolling)| {
+            let rolling = is_rolling.then(|| self.rollouts.outline(tracked));
+            Interest { fingerprint: fingerprint(self.rollouts.as_ref(), rolling.as_ref()), rolling }
         });
         let interests = interests.collect();
         self.state().rolling.insert(config.to_owned(), interests);
@@ -294,7 +302,7 @@ impl Watches {
         let served = &scope.served;
         let (told, listing) = watch::channel(Listing::Awaited);
         let given_up = Arc::new(AtomicBool::new(false));
-        let full = self.rollouts.watched();
+        let full = self.rollouts.watched_kind();
         let task = if (full.group, full.kind) == (served.resource.group.as_str(), served.resource.kind.as_str()) {
             tokio::spawn(self.watch_rollouts(served.clone(), told)).abort_handle()
         } else {
@@ -375,13 +383,13 @@ impl Watches {
                     Ok(Event::Init) => objects.clear(),
                     Ok(Event::InitApply(object)) => objects.extend(full(object)),
                     Ok(Event::InitDone) => {
-                        rollouts.saw_all(&std::mem::take(&mut objects));
+                        rollouts.pools_listed(&std::mem::take(&mut objects));
                         listing.send_replace(Listing::Listed);
                     }
-                    Ok(Event::Apply(object)) => full(object).iter().for_each(|object| rollouts.saw(object)),
-                    Ok(Event::Delete(object)) => rollouts.lost(&object.name_any()),
+                    Ok(Event::Apply(object)) => full(object).iter().for_each(|object| rollouts.pool_seen(object)),
+                    Ok(Event::Delete(object)) => rollouts.pool_gone(&object.name_any()),
                     Err(error) if is_not_served(&error) => {
-                        rollouts.saw_all(&[]);
+                        rollouts.pools_listed(&[]);
                         listing.send_replace(Listing::Listed);
                         return;
                     }
@@ -441,17 +449,22 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock()
 }
 
+/// What the rollouts look like: for the progress of what is `rolling`, or else for plans.
+fn fingerprint(rollouts: &dyn Rollouts, rolling: Option<&Tracked>) -> String {
+    rolling.map_or_else(|| rollouts.plan_fingerprint(), |tracked| rollouts.progress_fingerprint(tracked))
+}
+
 /// Marks the configurations for which the rollouts look different now.
 fn tell_rollouts(state: &Mutex<WatchTable>, triggers: &Triggers, rollouts: &dyn Rollouts) {
     let mut concerned = Vec::new();
     for (config, interests) in &mut lock(state).rolling {
         let mut causes = Causes::default();
         for interest in interests {
-            let fingerprint = rollouts.fingerprint(&interest.outline, interest.rolling);
+            let fingerprint = fingerprint(rollouts, interest.rolling.as_ref());
             if fingerprint != interest.fingerprint {
                 interest.fingerprint = fingerprint;
-                causes.rollouts |= interest.rolling;
-                causes.objects |= !interest.rolling;
+                causes.rollouts |= interest.rolling.is_some();
+                causes.objects |= interest.rolling.is_none();
             }
         }
         if causes.any() {
@@ -475,7 +488,12 @@ pub(super) fn crd_subject(name: &str) -> Subject {
 
 fn key(scope: &Scope) -> WatchKey {
     let resource = &scope.served.resource;
-    (resource.group.clone(), resource.kind.clone(), scope.namespace, scope.name)
+    WatchKey {
+        group: resource.group.clone(),
+        kind: resource.kind.clone(),
+        namespace: scope.namespace,
+        name: scope.name,
+    }
 }
 
 /// The object as JSON, without what is half of it and never needed.

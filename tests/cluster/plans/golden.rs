@@ -160,7 +160,7 @@ fn removal(object: &Value) -> Draft {
 async fn golden(case: &Case, crd: &[PathBuf]) -> String {
     let world = World::start(crd).await;
     // A pool that renders everything, and has rendered nothing yet.
-    world.pools.saw_all(&[json!({
+    world.pools.pools_listed(&[json!({
         "metadata": {"name": "worker", "labels": {"pools.operator.machineconfiguration.openshift.io/worker": ""}},
         "spec": {"machineConfigSelector": {}}, "status": {"machineCount": 3},
     })]);

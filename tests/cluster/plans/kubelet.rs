@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use advisor_core::api::TargetRef;
 use advisor_core::plan::items::health::Rollout;
-use advisor_core::rollout::{ChangeKind, Progress, Rollouts};
+use advisor_core::rollout::{ChangeKind, Progress, Tracked, Tracking};
 use mco_simulator::{Settings, Simulator};
 use serde_json::{Value, json};
 
@@ -25,35 +26,36 @@ fn machine_config(name: &str) -> Value {
     json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": name}})
 }
 
-/// How far the object is, as the operator finds it out, by what it keeps of it.
-async fn standing(world: &World, followed: &Value, change: ChangeKind) -> Rollout {
+/// How far it is, as the operator finds it out, by what it keeps of it.
+async fn progress(world: &World, tracked: &Tracked, change: ChangeKind) -> Rollout {
     world.see_pools().await;
     loop {
-        match world.pools.standing(followed, change) {
+        match world.pools.progress(tracked, change) {
             Progress::Known(rollout) => return rollout,
-            Progress::Unread(names) => {
-                for name in names {
-                    let read = world.get(&machine_config(&name)).await;
-                    assert!(read.is_some() || change == ChangeKind::Removed, "what a pool names exists: {name}");
-                    world.pools.learn(followed, &name, read.as_ref());
+            Progress::Unread(unread) => {
+                for needed in unread {
+                    let read = world.get(&machine_config(needed.name())).await;
+                    assert!(read.is_some() || needed.may_be_gone(), "what a pool names exists: {needed:?}");
+                    world.pools.record_for_progress(tracked, &needed, read.as_ref());
                 }
             }
         }
     }
 }
 
-async fn standing_of(world: &World, wanted: &Value, change: ChangeKind) -> Rollout {
+async fn progress_of(world: &World, wanted: &Value, change: ChangeKind) -> Rollout {
     let live = world.get(wanted).await.expect("the object exists");
-    standing(world, &world.pools.follow(&live).expect("it is followed"), change).await
+    progress(world, &world.pools.snapshot(&live).expect("it is tracked"), change).await
 }
 
-/// What is said of it until it is done.
-async fn told_until_done(world: &World, wanted: &Value, change: ChangeKind) -> Vec<String> {
+/// What is said of it until it is done: `change` says how it was changed, if it was not removed from pool worker.
+async fn told_until_done(world: &World, wanted: &Value, change: Option<ChangeKind>) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
+    let removed = Tracked::Removed { target: TargetRef::of(wanted), pools: vec!["worker".to_owned()] };
     for _ in 0..2000 {
         let found = match change {
-            ChangeKind::Removed => standing(world, wanted, change).await,
-            ChangeKind::New | ChangeKind::Edited => standing_of(world, wanted, change).await,
+            None => progress(world, &removed, ChangeKind::New).await,
+            Some(change) => progress_of(world, wanted, change).await,
         };
         match found {
             Rollout::Done(_) => return told,
@@ -87,13 +89,13 @@ async fn a_kubelet_config_is_done_when_every_machine_has_what_was_made_of_it_als
         Simulator::start(world.admin.clone(), Settings { speed: SPEED, rendered_padding: 0, ..Settings::default() });
     let wanted = kubelet(json!({"maxPods": 411}));
     world.create(&wanted, "us").await;
-    let told = told_until_done(&world, &wanted, ChangeKind::New).await;
+    let told = told_until_done(&world, &wanted, Some(ChangeKind::New)).await;
     assert!(told.iter().any(|text| text.contains("machines are updated")), "{told:#?}");
     assert!(machines_have(&world, "411").await);
 
     // The pool listed its MachineConfig before the edit, and goes on saying Updated for a while.
     world.edit(&wanted, json!({"spec": {"kubeletConfig": {"maxPods": 422}}}), "us").await;
-    told_until_done(&world, &wanted, ChangeKind::Edited).await;
+    told_until_done(&world, &wanted, Some(ChangeKind::Edited)).await;
     assert!(machines_have(&world, "422").await);
 
     // Removed, it and what was made of it are gone at once, and the pool says Updated until it has rendered without it.
@@ -101,8 +103,7 @@ async fn a_kubelet_config_is_done_when_every_machine_has_what_was_made_of_it_als
     while world.get(&wanted).await.is_some() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let target = json!({"apiVersion": wanted["apiVersion"], "kind": wanted["kind"], "metadata": wanted["metadata"], "pools": ["worker"]});
-    let told = told_until_done(&world, &target, ChangeKind::Removed).await;
+    let told = told_until_done(&world, &wanted, None).await;
     assert!(told[0].contains("has not rendered without it yet"), "{told:#?}");
     assert!(!machines_have(&world, "422").await);
     simulator.stop().await;
@@ -114,13 +115,13 @@ async fn a_refused_kubelet_config_has_failed_with_what_the_controllers_say() {
     let wanted = kubelet(json!({"cgroupDriver": "cgroupfs"}));
     world.create(&wanted, "us").await;
     assert!(
-        matches!(standing_of(&world, &wanted, ChangeKind::New).await, Rollout::Waiting { .. }),
+        matches!(progress_of(&world, &wanted, ChangeKind::New).await, Rollout::Waiting { .. }),
         "nobody has looked at it"
     );
     let simulator =
         Simulator::start(world.admin.clone(), Settings { speed: SPEED, rendered_padding: 0, ..Settings::default() });
     for _ in 0..1000 {
-        match standing_of(&world, &wanted, ChangeKind::New).await {
+        match progress_of(&world, &wanted, ChangeKind::New).await {
             Rollout::Failed(text) => {
                 assert!(text.contains("refuse it") && text.contains("cgroupDriver"), "{text}");
                 simulator.stop().await;

@@ -1,7 +1,8 @@
 //! MachineConfigs and KubeletConfigs: what the machines will do, from the pools as they are.
 
 use advisor_core::api::{Operation, Severity};
-use advisor_core::plan::items::PoolEffect;
+use advisor_core::plan::items::{PlanItem, PoolEffect};
+use advisor_core::rollout::Tracked;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
@@ -180,15 +181,23 @@ async fn a_kubelet_config_says_whose_kubelets_restart() {
 }
 
 /// What machines must have is all of the object, also what others put into it: else an edit would be waited for in vain.
+/// What is kept of the object to track it.
+fn tracked(item: &PlanItem) -> &Value {
+    match item.followed.as_ref() {
+        Some(Tracked::Object(object)) => object,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rollout_is_followed_by_the_object_as_it_is() {
     let world = World::with_machines().await;
     let theirs = machine_config("99-worker-psi-karg", "worker", json!({"extensions": ["usbguard"]}));
     world.create(&theirs, "somebody").await;
     let item = world.item(&psi()).await;
-    assert_eq!(item.followed.as_ref().unwrap()["spec"]["extensions"], json!(["usbguard"]));
+    assert_eq!(tracked(&item)["spec"]["extensions"], json!(["usbguard"]));
     world.execute(&item).await;
-    let followed = world.item(&psi()).await.followed.unwrap();
+    let followed = tracked(&world.item(&psi()).await).clone();
     assert_eq!(
         (&followed["spec"]["extensions"], &followed["spec"]["kernelArguments"]),
         (&json!(["usbguard"]), &json!(["psi=1"]))

@@ -438,7 +438,7 @@ async fn s9_defaults_of_real_kinds_make_no_diff() {
             world = World::start(&[]).await;
             seen = [kind].into();
         }
-        world.pools.saw_all(std::slice::from_ref(&pool));
+        world.pools.pools_listed(std::slice::from_ref(&pool));
         let Some(crd) = controlplane::real_crd(file) else {
             continue;
         };

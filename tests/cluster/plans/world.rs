@@ -69,8 +69,8 @@ impl World {
 
     /// Lets the engine see the pools as they are now.
     pub async fn see_pools(&self) {
-        let kind = self.cluster.resolve(&self.pools.watched()).await.unwrap().expect("pools are served");
-        self.pools.saw_all(&self.cluster.list(&kind).await.unwrap());
+        let kind = self.cluster.resolve(&self.pools.watched_kind()).await.unwrap().expect("pools are served");
+        self.pools.pools_listed(&self.cluster.list(&kind).await.unwrap());
     }
 
     /// The engine asks as this user from now on, with the rights of `rules` and no others.

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::disruption::{Disruption, Policies};
-use super::foresight::{ROLE, reaches_no_machine};
-use super::pool::Pool;
-use super::{KUBELET_CONFIG, MACHINE_CONFIGURATION, Outlook, PlannedChange};
+use super::facts::Facts;
+use super::pool::{Pool, ROLE, reaches_no_machine};
+use super::{Forecast, KUBELET_CONFIG, MACHINE_CONFIGURATION, Needed, PlannedChange};
 use crate::api::TargetRef;
 use crate::plan::items::{Effect, part};
 
@@ -58,11 +58,21 @@ fn place<'a>(role: &str, name: &'a str) -> (bool, String, &'a str) {
     (role != "worker", role.to_owned(), name)
 }
 
-/// Who made what pools list, by the rendered configuration that lists it and its name; `None` if that is there no more.
-pub(super) type Makers = BTreeMap<(String, String), Option<String>>;
+/// Of which KubeletConfig `source`, which `pool` lists, was made, if that was read and is there.
+fn maker_of<'a>(facts: &'a Facts, pool: &Pool, source: &str) -> Option<&'a str> {
+    facts.of(pool)?.makers.get(source)?.as_deref()
+}
+
+/// Records of which KubeletConfig `name`, which `pools` may list, was made; `None` says that it is gone.
+pub(super) fn record_maker(facts: &mut Facts, pools: &BTreeMap<String, Pool>, name: &str, read: Option<&Value>) {
+    let maker = read.and_then(maker);
+    for pool in pools.values().filter(|pool| pool.sources.contains(name)) {
+        facts.of_mut(pool).makers.insert(name.to_owned(), maker.clone());
+    }
+}
 
 /// The KubeletConfig that the controllers made `generated` of.
-pub(super) fn maker(generated: &Value) -> Option<String> {
+fn maker(generated: &Value) -> Option<String> {
     let owners = generated.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let owner =
         owners.into_iter().flatten().find(|owner| owner.get("kind").is_some_and(|kind| kind == KUBELET_CONFIG.kind));
@@ -90,12 +100,9 @@ fn other<'a>(
     pool: &'a Pool,
     made_for: &str,
     (name, live): (&str, Option<&Value>),
-    makers: &Makers,
+    facts: &Facts,
 ) -> Option<(&'a str, bool)> {
-    let is_of_another = |source: &&str| {
-        let maker = makers.get(&(pool.wanted.clone(), (*source).to_owned()));
-        maker.and_then(Option::as_deref).is_some_and(|maker| maker != name)
-    };
+    let is_of_another = |source: &&str| maker_of(facts, pool, source).is_some_and(|maker| maker != name);
     let others = listed(pool, made_for, live).filter(is_of_another);
     others.map(|source| (source, is_later(source, made_for, live))).max_by_key(|(source, later)| (*later, *source))
 }
@@ -122,12 +129,13 @@ pub(super) fn later<'a>(object: &Value, pool: &'a Pool, made_for: &str) -> Optio
     later.max_by_key(|source| role_of(source).map(|role| place(role, source)))
 }
 
-pub(super) fn outlook(
+/// What `planned`, a KubeletConfig, sets in motion on `pools`, where these node disruption `policies` are in force.
+pub(super) fn forecast(
     pools: &BTreeMap<String, Pool>,
-    makers: &Makers,
+    facts: &Facts,
     policies: Option<&Policies>,
     planned: PlannedChange<'_>,
-) -> Outlook {
+) -> Forecast {
     let spec = |object: Option<&Value>| object.and_then(|object| object.get("spec").cloned());
     let objects = [planned.live, planned.result].into_iter().flatten();
     // A pool that is reached no more loses the configuration, and reboots too.
@@ -137,33 +145,31 @@ pub(super) fn outlook(
         .collect();
     if let Some(problem) = planned.result.filter(|_| !planned.takes_back).and_then(|result| problem(&concerned, result))
     {
-        return Outlook::Known(Err(problem));
+        return Forecast::Known(Err(problem));
     }
     if spec(planned.live) == spec(planned.result) {
-        return Outlook::Known(Ok(Effect::default()));
+        return Forecast::Known(Ok(Effect::default()));
     }
-    let unread: BTreeSet<_> = concerned
-        .values()
-        .flat_map(|(pool, made_for)| listed(pool, made_for, planned.live).map(|source| (&pool.wanted, source)))
-        .filter(|(wanted, source)| !makers.contains_key(&((*wanted).clone(), (*source).to_owned())))
-        .map(|(_, source)| source.to_owned())
-        .collect();
+    let is_known = |pool: &Pool, source: &str| facts.of(pool).is_some_and(|facts| facts.makers.contains_key(source));
+    let unread = concerned.values().flat_map(|(pool, made_for)| {
+        listed(pool, made_for, planned.live).filter(|source| !is_known(pool, source)).map(str::to_owned)
+    });
+    let unread: BTreeSet<_> = unread.map(Needed::Maker).collect();
     if !unread.is_empty() {
-        return Outlook::Unread(unread.into_iter().collect());
+        return Forecast::Unread(unread.into_iter().collect());
     }
-    let Some(policies) = policies else { return Outlook::Unlisted(MACHINE_CONFIGURATION) };
+    let Some(policies) = policies else { return Forecast::Unlisted(MACHINE_CONFIGURATION) };
     let name = planned.live.or(planned.result).map(|object| TargetRef::of(object).name).unwrap_or_default();
     let mut effect = Effect::default();
     let (mut overridden, mut empty, mut takes_it) = (Vec::new(), Vec::new(), false);
     for (pool, made_for) in concerned.into_values() {
         let of_pool = &pool.name;
-        if let Some((other, counts)) = other(pool, made_for, (&name, planned.live), makers) {
+        if let Some((other, counts)) = other(pool, made_for, (&name, planned.live), facts) {
             let is_second = role_of(other) == Some(made_for);
             if is_second && !planned.takes_back && (counts || planned.live.is_none()) {
                 // Settings of one of them are lost, whichever counts.
-                let maker =
-                    makers.get(&(pool.wanted.clone(), other.to_owned())).and_then(Option::as_deref).unwrap_or_default();
-                return Outlook::Known(Err(format!(
+                let maker = maker_of(facts, pool, other).unwrap_or_default();
+                return Forecast::Known(Err(format!(
                     "MachineConfigPool {of_pool} has KubeletConfig {maker} already (rendered as {other}), and only one counts: put what this \
                      one sets into that one and set this item aside, or delete that one"
                 )));
@@ -207,7 +213,7 @@ pub(super) fn outlook(
         pool.disturb(&mut effect, disruption);
     }
     if !takes_it && !planned.takes_back && planned.result.is_some() {
-        return Outlook::Known(Err(match overridden.as_slice() {
+        return Forecast::Known(Err(match overridden.as_slice() {
             [] => reaches_no_machine(&empty),
             pools => format!(
                 "no machine would take it in: MachineConfigPool {} has a KubeletConfig of its own, which overrides this one",
@@ -215,7 +221,7 @@ pub(super) fn outlook(
             ),
         }));
     }
-    Outlook::Known(Ok(effect))
+    Forecast::Known(Ok(effect))
 }
 
 /// What the controllers write beside [`FILE`], which another KubeletConfig does not override unless it sets the same: the file, and what of a

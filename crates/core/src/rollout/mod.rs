@@ -1,12 +1,26 @@
 //! Kinds whose objects take effect elsewhere and later: what they set in motion, and how far it is.
 //!
 //! Everything that is special about such a kind stays behind [`Rollouts`].
+//!
+//! ```text
+//!   planned change ─► forecast ─► Forecast::Known(effect)   plan time: [`Forecasting`]
+//!                        │ ▲
+//!                   Needed │ record_for_forecast
+//!                        ▼ │
+//!                      facts        what was read of rendered configurations and their sources
+//!                        │ ▲
+//!                   Needed │ record_for_progress
+//!                        ▼ │
+//!   written object ─► progress ─► Progress::Known(rollout)  execution time: [`Tracking`]
+//! ```
 
 mod contents;
 mod disruption;
-mod foresight;
+mod facts;
+mod forecast;
 mod holdup;
 mod kubelet;
+mod merge;
 mod pool;
 mod pools;
 
@@ -62,24 +76,70 @@ pub struct Question {
     pub metadata_only: bool,
 }
 
-/// How far a written object is.
-#[derive(Debug, PartialEq)]
-pub enum Progress {
-    /// Known from what is watched.
-    Known(Rollout),
-    /// These objects must be read first, and given to [`Rollouts::learn`].
-    Unread(Vec<String>),
+/// A MachineConfig that must be read, and what it is to tell.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Needed {
+    /// A rendered configuration: what a pool has.
+    Rendered(String),
+    /// A source of rendered configurations: what it brings.
+    Source(String),
+    /// What was made of a KubeletConfig: of which one.
+    Maker(String),
+    /// What was made of the KubeletConfig that is tracked: what it brings.
+    Generated(String),
+    /// What may have been made of a KubeletConfig that was removed: whether it is there.
+    Existence(String),
 }
 
-/// How an object was changed.
+impl Needed {
+    /// The name of the object.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let (Self::Rendered(name)
+        | Self::Source(name)
+        | Self::Maker(name)
+        | Self::Generated(name)
+        | Self::Existence(name)) = self;
+        name
+    }
+
+    /// Whether an answer that there is no such object is an answer.
+    #[must_use]
+    pub fn may_be_gone(&self) -> bool {
+        matches!(self, Self::Existence(_))
+    }
+}
+
+/// An object whose progress is tracked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tracked {
+    /// It is there: as much of it as its progress depends on.
+    Object(Value),
+    /// It was removed from these pools.
+    Removed {
+        /// The object.
+        target: TargetRef,
+        /// The names of the pools that had it.
+        pools: Vec<String>,
+    },
+}
+
+/// How an object that is there was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
     /// It is new, or unchanged: what holds its content has taken it in.
     New,
     /// It was edited, and may have lost something: what holds its content may hold the old one.
     Edited,
-    /// It is gone: of the object only its name is known, and under `pools` which pools had it.
-    Removed,
+}
+
+/// How far a written object is.
+#[derive(Debug, PartialEq)]
+pub enum Progress {
+    /// Known from what is watched.
+    Known(Rollout),
+    /// These objects must be read first, and given to [`Tracking::record_for_progress`].
+    Unread(Vec<Needed>),
 }
 
 /// A change that is planned: the object as it is, if it exists, and as it would be, if it would.
@@ -91,85 +151,92 @@ pub struct PlannedChange<'a> {
     pub result: Option<&'a Value>,
     /// Whether it is only taken back, which must be possible wherever it is.
     pub takes_back: bool,
-    /// The names of the objects of [`Rollouts::learned`] that the same plan removes: what they bring does not stay.
+    /// The names of the objects of [`Rollouts::read_kind`] that the same plan removes: what they bring does not stay.
     pub leaving: &'a [String],
 }
 
 /// What a planned change sets in motion.
 #[derive(Debug, PartialEq)]
-pub enum Outlook {
+pub enum Forecast {
     /// Known; or a sentence with the remedy if it would never take effect.
     Known(Result<Effect, String>),
-    /// These objects must be read first, and given to [`Rollouts::study`].
-    Unread(Vec<String>),
-    /// All objects of this kind must be listed first, and given to [`Rollouts::saw_listed`].
+    /// These objects must be read first, and given to [`Forecasting::record_for_forecast`].
+    Unread(Vec<Needed>),
+    /// All objects of this kind must be listed first, and given to [`Forecasting::kind_listed`].
     Unlisted(Kind),
 }
 
 /// The part of the world in which objects of one kind take effect.
-pub trait Rollouts: Send + Sync {
+pub trait Rollouts: Forecasting + Tracking {
     /// The kind that tells about rollouts. Few and small objects, watched in full, so that progress costs no request.
-    fn watched(&self) -> Kind;
+    fn watched_kind(&self) -> Kind;
 
-    /// The kind that [`Progress::Unread`] and [`Outlook::Unread`] name objects of.
-    fn learned(&self) -> Kind;
-
-    /// Whether what is removed as `target` is followed: [`ChangeKind::Removed`] tells how far that is.
-    fn concern(&self, target: &TargetRef) -> bool;
-
-    /// What is kept of `object` to tell how far it is by [`Rollouts::standing`]; `None` if it does not take effect through these
-    /// rollouts.
-    fn follow(&self, object: &Value) -> Option<Value>;
-
-    /// Whether a change of `target` sets something in motion that [`Rollouts::outlook`] tells of.
-    fn foresee(&self, target: &TargetRef) -> bool;
+    /// The kind that [`Needed`] names objects of.
+    fn read_kind(&self) -> Kind;
 
     /// A watched object was found or has changed.
-    fn saw(&self, object: &Value);
+    fn pool_seen(&self, object: &Value);
 
     /// A watched object is gone.
-    fn lost(&self, name: &str);
+    fn pool_gone(&self, name: &str);
 
-    /// These are all watched objects.
-    fn saw_all(&self, objects: &[Value]);
+    /// Replaces all watched objects by these.
+    fn pools_listed(&self, objects: &[Value]);
+}
 
-    /// These are all objects of a kind that [`Outlook::Unlisted`] named.
-    fn saw_listed(&self, kind: Kind, objects: &[Value]);
+/// At plan time: what changes set in motion.
+pub trait Forecasting: Send + Sync {
+    /// Whether a change of `target` sets something in motion.
+    fn has_effects(&self, target: &TargetRef) -> bool;
 
     /// What `planned` sets in motion.
-    fn outlook(&self, planned: PlannedChange<'_>) -> Outlook;
+    fn forecast(&self, planned: PlannedChange<'_>) -> Forecast;
 
-    /// Learns what `read`, one of the objects that [`Outlook::Unread`] named, says of `planned`; `None` if it is gone.
-    fn study(&self, planned: PlannedChange<'_>, name: &str, read: Option<&Value>);
+    /// Records what `read`, which [`Forecast::Unread`] asked for, says of `planned`; `None` if it is gone.
+    fn record_for_forecast(&self, planned: PlannedChange<'_>, needed: &Needed, read: Option<&Value>);
 
-    /// How far `object`, as it is now, is.
-    fn standing(&self, object: &Value, change: ChangeKind) -> Progress;
+    /// Replaces all objects of a kind that [`Forecast::Unlisted`] named by these.
+    fn kind_listed(&self, kind: Kind, objects: &[Value]);
 
-    /// Learns what `read`, one of the objects that [`Progress::Unread`] named, says of `object`; `None` if it is gone.
-    fn learn(&self, object: &Value, name: &str, read: Option<&Value>);
-
-    /// How many machines of each pool that `object` concerns have it as it is now, as far as what was read tells.
-    fn updated(&self, object: &Value, change: ChangeKind) -> BTreeMap<String, u32>;
-
-    /// What others override of `object`, as far as what was read tells: the machines of a pool have theirs instead.
-    fn overridden(&self, object: &Value) -> Overridden;
-
-    /// Whether only a person can make `object` go on, if that does not pass by itself.
-    fn is_stuck(&self, object: &Value, change: ChangeKind) -> bool;
-
-    /// What sources of rendered configurations bring, and what was listed, is to be read again before it is believed.
+    /// Has what sources bring, and what was listed, read again before it is believed.
     fn read_anew(&self);
 
-    /// Where to look if `object` has come no further for a while; nowhere if that is no question.
-    fn questions(&self, object: &Value) -> Vec<Question>;
+    /// A text that changes whenever something changes that plans depend on.
+    fn plan_fingerprint(&self) -> String;
+}
 
-    /// What `found`, all objects that `question` asks for, hold of `object` up: a sentence with the remedy.
-    fn holdup(&self, object: &Value, question: &Question, found: &[Value]) -> Option<String>;
+/// At execution time: how far written objects are.
+pub trait Tracking: Send + Sync {
+    /// Whether an object is tracked, and its removal too.
+    fn is_tracked(&self, target: &TargetRef) -> bool;
 
-    /// The part of `object` that [`Rollouts::fingerprint`] depends on: it is kept, and the rest may be large.
-    fn outline(&self, object: &Value) -> Value;
+    /// What is kept of `object` to track it; `None` if it does not take effect through these rollouts.
+    fn snapshot(&self, object: &Value) -> Option<Tracked>;
 
-    /// A text that changes whenever something changes that matters for `object`: for its plan, and while it is rolled
-    /// out also for its progress.
-    fn fingerprint(&self, object: &Value, rolling: bool) -> String;
+    /// How far `tracked` is. `change` is how it was changed, if it is there.
+    fn progress(&self, tracked: &Tracked, change: ChangeKind) -> Progress;
+
+    /// Records what `read`, which [`Progress::Unread`] asked for, says of `tracked`; `None` if it is gone.
+    fn record_for_progress(&self, tracked: &Tracked, needed: &Needed, read: Option<&Value>);
+
+    /// How many machines of each pool that `tracked` concerns have it as it is now, as far as what was read tells.
+    fn machines_updated(&self, tracked: &Tracked, change: ChangeKind) -> BTreeMap<String, u32>;
+
+    /// What others override of `tracked`, as far as what was read tells: the machines of a pool have theirs instead.
+    fn overridden(&self, tracked: &Tracked) -> Overridden;
+
+    /// Whether only a person can make `tracked` go on, if that does not pass by itself.
+    fn is_stuck(&self, tracked: &Tracked, change: ChangeKind) -> bool;
+
+    /// Where to look if `tracked` has come no further for a while; nowhere if that is no question.
+    fn questions(&self, tracked: &Tracked) -> Vec<Question>;
+
+    /// What `found`, all objects that `question` asks for, hold of `tracked` up: a sentence with the remedy.
+    fn holdup(&self, tracked: &Tracked, question: &Question, found: &[Value]) -> Option<String>;
+
+    /// The part of `tracked` that [`Tracking::progress_fingerprint`] depends on: it is kept, and the rest may be large.
+    fn outline(&self, tracked: &Tracked) -> Tracked;
+
+    /// A text that changes whenever something changes that the progress of `tracked` depends on.
+    fn progress_fingerprint(&self, tracked: &Tracked) -> String;
 }

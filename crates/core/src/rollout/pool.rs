@@ -11,6 +11,9 @@ use crate::plan::items::message;
 use crate::plan::items::{Effect, PoolEffect};
 use object::limits::{self, cut_text};
 
+/// The label that says for which machines a MachineConfig is.
+pub(super) const ROLE: &str = "machineconfiguration.openshift.io/role";
+
 /// The longest maxUnavailable that a plan remembers, as in the CRD.
 const WRITTEN: usize = 32;
 
@@ -240,6 +243,19 @@ pub(super) fn reason(message: &str) -> String {
 pub(super) fn labels(object: &Value) -> BTreeMap<String, String> {
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// The name of `object`.
+pub(super) fn name(object: &Value) -> &str {
+    object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Why an object for these pools would be of no use.
+pub(super) fn reaches_no_machine(pools: &[&str]) -> String {
+    format!(
+        "MachineConfigPool {} has no machines, so the setting would reach none: aim at master where masters run the workloads",
+        pools.join(", ")
+    )
 }
 
 #[cfg(test)]

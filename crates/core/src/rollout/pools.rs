@@ -12,13 +12,15 @@ use serde_json::{Value, json};
 use self::judge::{Hold, Judged};
 use super::contents::{self, Parts};
 use super::disruption::Policies;
-use super::foresight::{self, MergePlace, MergedSource, Studies};
+use super::facts::{Facts, GeneratedConfig, Removal};
+use super::forecast;
 use super::holdup;
 use super::kubelet;
-use super::pool::{Pool, labels};
+use super::merge::{MergePlace, MergedSource};
+use super::pool::{Pool, labels, name};
 use super::{
-    ChangeKind, MACHINE_CONFIG, MACHINE_CONFIGURATION, MACHINE_OS_CONFIG, Outlook, POOL, PlannedChange, Progress,
-    Question, Rollouts,
+    ChangeKind, Forecast, Forecasting, MACHINE_CONFIG, MACHINE_CONFIGURATION, MACHINE_OS_CONFIG, Needed, POOL,
+    PlannedChange, Progress, Question, Rollouts, Tracked, Tracking,
 };
 use crate::api::TargetRef;
 use crate::plan::items::health::Rollout;
@@ -31,33 +33,17 @@ pub struct MachineConfigPools {
     state: Mutex<KnownPools>,
 }
 
-/// A MachineConfig that was made of a KubeletConfig: its name, and uid and generation of that.
-type Made = (String, String, i64);
-
 #[derive(Default)]
 struct KnownPools {
     pools: BTreeMap<String, Pool>,
-    /// The pools that MachineOSConfigs name.
-    layered: BTreeSet<String>,
-    /// Whether these were listed.
-    knows_layers: bool,
+    /// The pools that MachineOSConfigs name, once these were listed.
+    layered: Option<BTreeSet<String>>,
     /// The node disruption policies, once these were listed.
     policies: Option<Policies>,
-    /// What of an object of this content a rendered configuration has not ([`contents::missing`]). Rendered ones never change.
-    held: BTreeMap<(String, String), Option<BTreeSet<String>>>,
-    /// What a rendered configuration consists of.
-    rendered: BTreeMap<String, Parts>,
-    /// What its sources brought when they were read after it, by its name and theirs.
-    sources: BTreeMap<(String, String), Arc<MergedSource>>,
+    /// What was read of rendered configurations and their sources.
+    facts: Facts,
     /// The MachineConfigs that were made of KubeletConfigs.
-    generated: BTreeMap<Made, Value>,
-    /// Of which KubeletConfig that is there was made what pools list, by the rendered configuration that lists it and its name.
-    makers: BTreeMap<(String, String), Option<String>>,
-    /// Whether what was made of KubeletConfigs existed after one was removed, by the rendered configuration that lists it and the names
-    /// of both.
-    exists: BTreeMap<(String, (String, String)), bool>,
-    /// What was read for plans.
-    studies: Studies,
+    generated: BTreeMap<GeneratedConfig, Value>,
 }
 
 impl MachineConfigPools {
@@ -67,166 +53,159 @@ impl MachineConfigPools {
 }
 
 impl Rollouts for MachineConfigPools {
-    fn watched(&self) -> Kind {
+    fn watched_kind(&self) -> Kind {
         POOL
     }
 
-    fn learned(&self) -> Kind {
+    fn read_kind(&self) -> Kind {
         MACHINE_CONFIG
     }
 
-    fn concern(&self, target: &TargetRef) -> bool {
-        is_machine_config(target) || kubelet::is(target)
-    }
-
-    fn follow(&self, object: &Value) -> Option<Value> {
-        let target = TargetRef::of(object);
-        if kubelet::is(&target) {
-            return Some(kubelet::followed(object));
-        }
-        let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
-        is_machine_config(&target).then(|| {
-            json!({
-                "metadata": {"name": part("/metadata/name"), "labels": part("/metadata/labels")},
-                "spec": part("/spec"),
-            })
-        })
-    }
-
-    fn saw(&self, object: &Value) {
+    fn pool_seen(&self, object: &Value) {
         let state = &mut *self.state();
         let pool = state.read(object);
         state.pools.insert(pool.name.clone(), pool);
     }
 
-    fn lost(&self, name: &str) {
+    fn pool_gone(&self, name: &str) {
         self.state().pools.remove(name);
     }
 
-    fn saw_all(&self, objects: &[Value]) {
+    fn pools_listed(&self, objects: &[Value]) {
         let state = &mut *self.state();
         let pools = objects.iter().map(|object| state.read(object));
         state.pools = pools.map(|pool| (pool.name.clone(), pool)).collect();
     }
+}
 
-    fn saw_listed(&self, kind: Kind, objects: &[Value]) {
+impl Forecasting for MachineConfigPools {
+    fn has_effects(&self, target: &TargetRef) -> bool {
+        is_machine_config(target) || kubelet::is(target)
+    }
+
+    fn forecast(&self, planned: PlannedChange<'_>) -> Forecast {
+        let KnownPools { pools, facts, policies, layered, .. } = &*self.state();
+        if layered.is_none() {
+            return Forecast::Unlisted(MACHINE_OS_CONFIG);
+        }
+        match planned.result.or(planned.live) {
+            Some(object) if kubelet::is(&TargetRef::of(object)) => {
+                kubelet::forecast(pools, facts, policies.as_ref(), planned)
+            }
+            _ => forecast::forecast(pools, facts, policies.as_ref(), planned),
+        }
+    }
+
+    fn record_for_forecast(&self, planned: PlannedChange<'_>, needed: &Needed, read: Option<&Value>) {
+        let KnownPools { pools, facts, .. } = &mut *self.state();
+        facts.keep_only(pools);
+        match needed {
+            Needed::Maker(name) => kubelet::record_maker(facts, pools, name, read),
+            needed => forecast::record(facts, pools, planned, needed, read),
+        }
+    }
+
+    fn kind_listed(&self, kind: Kind, objects: &[Value]) {
         let state = &mut *self.state();
         if kind == MACHINE_CONFIGURATION {
             state.policies = Some(Policies::of(objects));
             return;
         }
         let named = objects.iter().filter_map(|object| object.pointer("/spec/machineConfigPool/name")?.as_str());
-        state.layered = named.map(str::to_owned).collect();
-        state.knows_layers = true;
-        let KnownPools { pools, layered, .. } = state;
-        pools.values_mut().for_each(|pool| pool.layered = layered.contains(&pool.name));
+        let layered: BTreeSet<_> = named.map(str::to_owned).collect();
+        state.pools.values_mut().for_each(|pool| pool.layered = layered.contains(&pool.name));
+        state.layered = Some(layered);
     }
 
-    fn foresee(&self, target: &TargetRef) -> bool {
-        self.concern(target)
-    }
-
-    fn outlook(&self, planned: PlannedChange<'_>) -> Outlook {
-        let KnownPools { pools, makers, studies, policies, knows_layers, .. } = &*self.state();
-        if !knows_layers {
-            return Outlook::Unlisted(MACHINE_OS_CONFIG);
-        }
-        match planned.result.or(planned.live) {
-            Some(object) if kubelet::is(&TargetRef::of(object)) => {
-                kubelet::outlook(pools, makers, policies.as_ref(), planned)
-            }
-            _ => foresight::outlook(pools, studies, policies.as_ref(), planned),
-        }
-    }
-
-    fn study(&self, planned: PlannedChange<'_>, name: &str, read: Option<&Value>) {
+    fn read_anew(&self) {
         let state = &mut *self.state();
-        let object = planned.result.or(planned.live);
-        if kubelet::is_generated(name) && object.is_some_and(|object| kubelet::is(&TargetRef::of(object))) {
-            let wanted: BTreeSet<_> = state.pools.values().map(|pool| &pool.wanted).collect();
-            state.makers.retain(|(rendered, _), _| wanted.contains(rendered));
-            let listing = state.pools.values().filter(|pool| pool.sources.contains(name));
-            let maker = read.and_then(kubelet::maker);
-            state.makers.extend(listing.map(|pool| ((pool.wanted.clone(), name.to_owned()), maker.clone())));
-            return;
-        }
-        state.studies.learn(&state.pools, planned, name, read);
+        state.facts.read_sources_anew();
+        state.layered = None;
+        state.policies = None;
     }
 
-    fn standing(&self, object: &Value, change: ChangeKind) -> Progress {
-        match self.state().judged(object, change) {
-            Judged::Unread(names) => Progress::Unread(names),
+    fn plan_fingerprint(&self) -> String {
+        // Of all: which of them have an object now, only the object tells.
+        self.state().pools.values().map(Pool::resting).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Tracking for MachineConfigPools {
+    fn is_tracked(&self, target: &TargetRef) -> bool {
+        is_machine_config(target) || kubelet::is(target)
+    }
+
+    fn snapshot(&self, object: &Value) -> Option<Tracked> {
+        let target = TargetRef::of(object);
+        if kubelet::is(&target) {
+            return Some(Tracked::Object(kubelet::followed(object)));
+        }
+        let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+        is_machine_config(&target).then(|| {
+            Tracked::Object(json!({
+                "metadata": {"name": part("/metadata/name"), "labels": part("/metadata/labels")},
+                "spec": part("/spec"),
+            }))
+        })
+    }
+
+    fn progress(&self, tracked: &Tracked, change: ChangeKind) -> Progress {
+        match self.state().judged(tracked, change) {
+            Judged::Unread(needed) => Progress::Unread(needed),
             Judged::Waits(Hold { text, paused, .. }) => Progress::Known(Rollout::Waiting { text, paused }),
             Judged::Is(rollout) => Progress::Known(rollout),
         }
     }
 
-    fn learn(&self, object: &Value, name: &str, read: Option<&Value>) {
-        let mut state = self.state();
-        // Only what pools point to now is worth remembering.
-        let wanted: BTreeSet<_> = state.pools.values().map(|pool| pool.wanted.clone()).collect();
-        state.held.retain(|(rendered, _), _| wanted.contains(rendered));
-        state.rendered.retain(|rendered, _| wanted.contains(rendered));
-        state.sources.retain(|(rendered, _), _| wanted.contains(rendered));
-        state.exists.retain(|(rendered, _), _| wanted.contains(rendered));
-        let Some(read) = read.filter(|_| object.get("pools").is_none()) else {
-            let found = state.concerned(object).into_iter().map(|pool| (pool.wanted.clone(), of_removed(object, name)));
-            let found: Vec<_> = found.map(|key| (key, read.is_some())).collect();
-            state.exists.extend(found);
-            return;
-        };
-        if kubelet::is(&TargetRef::of(object))
-            && state.pools.keys().any(|pool| kubelet::generated(object, pool) == name)
-        {
-            let of_this = generation_of(object, name);
-            if !state.generated.contains_key(&of_this) {
-                let listed = |known: &str| state.pools.values().any(|pool| pool.sources.contains(known));
-                let gone: Vec<_> =
-                    state.generated.keys().filter(|(known, ..)| known == name || !listed(known)).cloned().collect();
-                gone.iter().for_each(|key| drop(state.generated.remove(key)));
-                let part = |pointer: &str| read.pointer(pointer).cloned().unwrap_or_default();
-                let metadata = json!({"name": name, "labels": part("/metadata/labels")});
-                state.generated.insert(of_this, json!({"metadata": metadata, "spec": part("/spec")}));
-                return;
-            }
-        }
-        if wanted.contains(name) {
-            let made: Vec<_> = state.generated.values().cloned().collect();
-            for object in made.iter().chain([object]) {
-                state.held.insert((name.to_owned(), content(object)), contents::missing(read, object));
-            }
-            state.rendered.insert(name.to_owned(), Parts::of(read));
-        }
-        // The same may be among what another pool lists: what was read must be known, or it is asked for again and again.
-        let pools = state.pools.values().filter(|pool| pool.sources.contains(name));
-        let keys: Vec<_> = pools.map(|pool| (pool.wanted.clone(), name.to_owned())).collect();
-        let parts = Arc::new(MergedSource::of(read));
-        state.sources.extend(keys.into_iter().map(|key| (key, Arc::clone(&parts))));
-    }
-
-    fn updated(&self, object: &Value, change: ChangeKind) -> BTreeMap<String, u32> {
-        self.state().updated(object, change)
-    }
-
-    fn overridden(&self, object: &Value) -> Overridden {
-        self.state().overridden(object)
-    }
-
-    fn is_stuck(&self, object: &Value, change: ChangeKind) -> bool {
-        matches!(self.state().judged(object, change), Judged::Waits(Hold { stuck: true, .. }))
-    }
-
-    fn read_anew(&self) {
+    fn record_for_progress(&self, tracked: &Tracked, needed: &Needed, read: Option<&Value>) {
         let state = &mut *self.state();
-        state.studies.read_anew();
-        state.knows_layers = false;
-        state.policies = None;
+        state.facts.keep_only(&state.pools);
+        match (needed, tracked) {
+            (Needed::Existence(source), Tracked::Removed { target, pools }) => {
+                let removal = Removal { removed: target.name.clone(), source: source.clone() };
+                for pool in pools.iter().filter_map(|name| state.pools.get(name)) {
+                    state.facts.of_mut(pool).exists.insert(removal.clone(), read.is_some());
+                }
+            }
+            (Needed::Generated(name), Tracked::Object(object)) => {
+                if let Some(read) = read {
+                    state.record_generated(GeneratedConfig::of(object, name), read);
+                }
+            }
+            (Needed::Rendered(name), Tracked::Object(object)) => {
+                if let Some(read) = read {
+                    state.record_rendered(name, object, read);
+                }
+            }
+            (Needed::Source(name), _) => {
+                let Some(found) = read.map(|read| Arc::new(MergedSource::of(read))) else { return };
+                for pool in state.pools.values().filter(|pool| pool.sources.contains(name)) {
+                    state.facts.of_mut(pool).sources.insert(name.clone(), Arc::clone(&found));
+                }
+            }
+            (Needed::Existence(_) | Needed::Generated(_) | Needed::Rendered(_) | Needed::Maker(_), _) => {}
+        }
     }
 
-    fn questions(&self, object: &Value) -> Vec<Question> {
+    fn machines_updated(&self, tracked: &Tracked, change: ChangeKind) -> BTreeMap<String, u32> {
+        self.state().machines_updated(tracked, change)
+    }
+
+    fn overridden(&self, tracked: &Tracked) -> Overridden {
+        match tracked {
+            Tracked::Object(object) => self.state().overridden(object),
+            Tracked::Removed { .. } => Overridden::new(),
+        }
+    }
+
+    fn is_stuck(&self, tracked: &Tracked, change: ChangeKind) -> bool {
+        matches!(self.state().judged(tracked, change), Judged::Waits(Hold { stuck: true, .. }))
+    }
+
+    fn questions(&self, tracked: &Tracked) -> Vec<Question> {
         let state = self.state();
         let mut questions = Vec::new();
-        for question in state.selecting(object).into_iter().filter(|pool| !pool.paused).map(holdup::question) {
+        for question in state.concerned(tracked).into_iter().filter(|pool| !pool.paused).map(holdup::question) {
             if !questions.contains(&question) {
                 questions.push(question);
             }
@@ -234,68 +213,82 @@ impl Rollouts for MachineConfigPools {
         questions
     }
 
-    fn holdup(&self, object: &Value, question: &Question, found: &[Value]) -> Option<String> {
+    fn holdup(&self, tracked: &Tracked, question: &Question, found: &[Value]) -> Option<String> {
         let state = self.state();
-        let pools = state.selecting(object).into_iter().filter(|pool| holdup::question(pool) == *question);
+        let pools = state.concerned(tracked).into_iter().filter(|pool| holdup::question(pool) == *question);
         pools.filter_map(|pool| holdup::told(&state.pools, pool, question, found)).next()
     }
 
-    fn outline(&self, object: &Value) -> Value {
-        if kubelet::is(&TargetRef::of(object)) {
-            return object.clone();
-        }
-        // What is gone has no labels any more: the pools that had it are named.
-        match object.get("pools") {
-            Some(pools) => json!({"pools": pools}),
-            None => json!({"metadata": {"labels": object.pointer("/metadata/labels")}}),
+    fn outline(&self, tracked: &Tracked) -> Tracked {
+        match tracked {
+            Tracked::Object(object) if !kubelet::is(&TargetRef::of(object)) => {
+                Tracked::Object(json!({"metadata": {"labels": object.pointer("/metadata/labels")}}))
+            }
+            other => other.clone(),
         }
     }
 
-    fn fingerprint(&self, object: &Value, rolling: bool) -> String {
-        let state = self.state();
-        let lines: Vec<_> = if rolling {
-            state.concerned(object).into_iter().map(Pool::rolling).collect()
-        } else {
-            // Of all: which of them have the object now, only the object tells.
-            state.pools.values().map(Pool::resting).collect()
-        };
-        lines.join("\n")
+    fn progress_fingerprint(&self, tracked: &Tracked) -> String {
+        self.state().concerned(tracked).into_iter().map(Pool::rolling).collect::<Vec<_>>().join("\n")
     }
 }
 
 impl KnownPools {
     fn read(&self, object: &Value) -> Pool {
         let mut pool = Pool::read(object);
-        pool.layered = self.layered.contains(&pool.name);
+        pool.layered = self.layered.as_ref().is_some_and(|layered| layered.contains(&pool.name));
         pool
+    }
+
+    /// Records what was made of a KubeletConfig, in place of what was made of it before, and of what no pool lists any more.
+    fn record_generated(&mut self, generated: GeneratedConfig, read: &Value) {
+        let pools = &self.pools;
+        let is_listed = |name: &str| pools.values().any(|pool| pool.sources.contains(name));
+        self.generated.retain(|known, _| known.name != generated.name && is_listed(&known.name));
+        let part = |pointer: &str| read.pointer(pointer).cloned().unwrap_or_default();
+        let metadata = json!({"name": generated.name, "labels": part("/metadata/labels")});
+        self.generated.insert(generated, json!({"metadata": metadata, "spec": part("/spec")}));
+    }
+
+    /// Records what the rendered configuration `name` has of `object`, and of all that was made of KubeletConfigs.
+    fn record_rendered(&mut self, name: &str, object: &Value, read: &Value) {
+        let Some(pool) = self.pools.values().find(|pool| pool.wanted == name) else { return };
+        let facts = self.facts.of_mut(pool);
+        for object in self.generated.values().chain([object]) {
+            facts.missing.insert(content(object), contents::missing(read, object));
+        }
+        facts.parts = Some(Parts::of(read));
     }
 
     /// What must be read to know whether `pool` has rendered the object. Where it has some of it otherwise, also the other sources: one of
     /// them may override that. And after an edit: what the rendered configuration has beyond them is left from before the edit.
-    fn unread(&self, pool: &Pool, object: &str, content: &str, change: ChangeKind) -> Vec<String> {
-        let held = self.held.get(&(pool.wanted.clone(), content.to_owned()));
-        let rendered = held.is_none().then(|| pool.wanted.clone());
-        let is_disputed = held.is_some_and(|held| held.as_ref().is_some_and(|missing| !missing.is_empty()));
+    fn unread(&self, pool: &Pool, object: &str, content: &str, change: ChangeKind) -> Vec<Needed> {
+        let missing = self.missing(pool, content);
+        let rendered = missing.is_none().then(|| Needed::Rendered(pool.wanted.clone()));
+        let is_disputed = missing.is_some_and(|missing| missing.as_ref().is_some_and(|missing| !missing.is_empty()));
+        let is_known = |source: &str| self.facts.of(pool).is_some_and(|facts| facts.sources.contains_key(source));
         let others = pool.sources.iter().filter(|source| {
-            let known = self.sources.contains_key(&(pool.wanted.clone(), (*source).clone()));
-            (change == ChangeKind::Edited || is_disputed) && source.as_str() != object && !known
+            (change == ChangeKind::Edited || is_disputed) && source.as_str() != object && !is_known(source)
         });
-        rendered.into_iter().chain(others.cloned()).collect()
+        rendered.into_iter().chain(others.cloned().map(Needed::Source)).collect()
+    }
+
+    /// What of the content of that digest the rendered configuration of `pool` has not; `None` if it was not read for that.
+    fn missing(&self, pool: &Pool, content: &str) -> Option<&Option<BTreeSet<String>>> {
+        self.facts.of(pool)?.missing.get(content)
     }
 
     fn holds(&self, pool: &Pool, name: &str, object: &Value, content: &str, change: ChangeKind) -> bool {
-        let Some(Some(missing)) = self.held.get(&(pool.wanted.clone(), content.to_owned())) else {
-            return false;
-        };
+        let Some(Some(missing)) = self.missing(pool, content) else { return false };
         if self.overridden_on(pool, name, object, content).len() != missing.len() {
             return false;
         }
         match change {
-            ChangeKind::New | ChangeKind::Removed => true,
+            ChangeKind::New => true,
             ChangeKind::Edited => {
                 let own = Parts::of(object);
                 let all = self.others(pool, name).map(|(_, other)| &other.parts).chain([&own]);
-                self.rendered.get(&pool.wanted) == Some(&Parts::sum(all))
+                self.facts.of(pool).and_then(|facts| facts.parts.as_ref()) == Some(&Parts::sum(all))
             }
         }
     }
@@ -303,9 +296,8 @@ impl KnownPools {
     /// What `pool` was rendered from beside the source of that name, as far as it was read.
     fn others<'a>(&'a self, pool: &'a Pool, name: &str) -> impl Iterator<Item = (&'a str, &'a MergedSource)> {
         let others = pool.sources.iter().filter(move |source| source.as_str() != name);
-        others.filter_map(|source| {
-            Some((source.as_str(), self.sources.get(&(pool.wanted.clone(), source.clone()))?.as_ref()))
-        })
+        let sources = self.facts.of(pool).map(|facts| &facts.sources);
+        others.filter_map(move |source| Some((source.as_str(), sources?.get(source)?.as_ref())))
     }
 
     /// The claims of `object` that `pool` has otherwise, because of the source beside each.
@@ -316,8 +308,7 @@ impl KnownPools {
         object: &Value,
         content: &str,
     ) -> BTreeMap<&'a str, &'a str> {
-        let held = self.held.get(&(pool.wanted.clone(), content.to_owned()));
-        let missing = held.and_then(Option::as_ref).into_iter().flatten();
+        let missing = self.missing(pool, content).and_then(Option::as_ref).into_iter().flatten();
         let place = MergePlace::of(object);
         let by = |claim: &str| self.others(pool, name).find(|(_, other)| other.overrides(claim, &place));
         missing.filter_map(|claim| Some((claim.as_str(), by(claim)?.0))).collect()
@@ -338,7 +329,7 @@ impl KnownPools {
         let mut by_kubelets = Vec::new();
         for (pool, made_for) in kubelet::reached(&self.pools, object) {
             let generated = kubelet::generated(object, made_for);
-            if let Some(made) = self.generated.get(&generation_of(object, &generated)) {
+            if let Some(made) = self.generated.get(&GeneratedConfig::of(object, &generated)) {
                 add(pool, &generated, made);
             }
             by_kubelets.extend(
@@ -350,11 +341,11 @@ impl KnownPools {
         found
     }
 
-    /// The pools whose progress tells how far `object` is: those that select it, or that had it, as it is itself no more.
-    fn concerned(&self, object: &Value) -> Vec<&Pool> {
-        match object.get("pools").and_then(Value::as_array) {
-            Some(names) => names.iter().filter_map(|name| self.pools.get(name.as_str()?)).collect(),
-            None => self.selecting(object),
+    /// The pools whose progress tells how far `tracked` is: those that select it, or that had it.
+    fn concerned(&self, tracked: &Tracked) -> Vec<&Pool> {
+        match tracked {
+            Tracked::Object(object) => self.selecting(object),
+            Tracked::Removed { pools, .. } => pools.iter().filter_map(|name| self.pools.get(name)).collect(),
         }
     }
 
@@ -367,28 +358,13 @@ impl KnownPools {
     }
 }
 
-/// A source of that name, as far as the removal of `object` is concerned.
-fn of_removed(object: &Value, source: &str) -> (String, String) {
-    (name(object).to_owned(), source.to_owned())
-}
-
 fn is_machine_config(target: &TargetRef) -> bool {
     target.kind == MACHINE_CONFIG.kind && target.api_version.starts_with(MACHINE_CONFIG.group)
-}
-
-/// What was made of `object` as it is now, under that name: another object of the same name begins anew.
-fn generation_of(object: &Value, name: &str) -> Made {
-    let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
-    (name.to_owned(), part("/metadata/uid").to_string(), part("/metadata/generation").as_i64().unwrap_or_default())
 }
 
 /// Identifies the content that is looked for, not the object: an edit asks anew.
 fn content(object: &Value) -> String {
     digest::sha256(&object.get("spec"))
-}
-
-fn name(object: &Value) -> &str {
-    object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ impl Engine<'_> {
                 Err(LookUpError::Cluster(source)) => return Err(EngineError::Kind { kind: kind.kind, source }),
             }
         }
-        found.known(&self.rollouts.watched())?;
+        found.known(&self.rollouts.watched_kind())?;
         Ok(found)
     }
 

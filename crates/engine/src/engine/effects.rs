@@ -10,7 +10,7 @@ use super::{Engine, EngineError};
 use advisor_cluster::ClusterError;
 use advisor_core::plan::items::{Effect, Preview};
 use advisor_core::plan::target::target;
-use advisor_core::rollout::{Outlook, PlannedChange};
+use advisor_core::rollout::{Forecast, Needed, PlannedChange};
 use object::diff;
 
 /// Rendered configurations that are in memory at a time: each has hundreds of kilobytes.
@@ -18,6 +18,14 @@ const LARGE_READS: usize = 2;
 
 /// The effect of a change, or why it must not be made.
 type EffectOrRemedy = Result<Effect, String>;
+
+/// A change that needs an object to be read.
+struct Asking<'a> {
+    /// The place of its item in the plan.
+    index: usize,
+    change: PlannedChange<'a>,
+    needed: Needed,
+}
 
 impl Engine<'_> {
     /// The effects of `previews`, which are those of `drafts`, in their order. A change that would reach no machine is refused. `exact` says that
@@ -29,7 +37,7 @@ impl Engine<'_> {
         exact: bool,
     ) -> Result<Vec<(Preview, Effect)>, EngineError> {
         let removed = drafts.iter().zip(&previews).filter(|(_, preview)| is_removed(preview));
-        let learned = self.rollouts.learned().kind;
+        let learned = self.rollouts.read_kind().kind;
         let leaving: Vec<_> =
             removed.map(|(draft, _)| target(draft)).filter(|of| of.kind == learned).map(|of| of.name).collect();
         let changes: Vec<_> =
@@ -40,19 +48,20 @@ impl Engine<'_> {
         let mut verdicts: Vec<Option<EffectOrRemedy>> =
             changes.iter().map(|change| change.is_none().then(|| Ok(Effect::default()))).collect();
         loop {
-            let mut unread: BTreeMap<String, Vec<(usize, PlannedChange<'_>)>> = BTreeMap::new();
+            let mut unread: BTreeMap<String, Vec<Asking<'_>>> = BTreeMap::new();
             let mut unlisted = Vec::new();
             for (index, (verdict, change)) in verdicts.iter_mut().zip(&changes).enumerate() {
                 let Some(change) = change.filter(|_| verdict.is_none()) else { continue };
-                match self.rollouts.outlook(change) {
-                    Outlook::Known(known) => *verdict = Some(known),
-                    Outlook::Unread(names) => {
-                        for name in names {
-                            unread.entry(name).or_default().push((index, change));
+                match self.rollouts.forecast(change) {
+                    Forecast::Known(known) => *verdict = Some(known),
+                    Forecast::Unread(all) => {
+                        for needed in all {
+                            let asking = unread.entry(needed.name().to_owned()).or_default();
+                            asking.push(Asking { index, change, needed });
                         }
                     }
-                    Outlook::Unlisted(kind) if unlisted.contains(&kind) => {}
-                    Outlook::Unlisted(kind) => unlisted.push(kind),
+                    Forecast::Unlisted(kind) if unlisted.contains(&kind) => {}
+                    Forecast::Unlisted(kind) => unlisted.push(kind),
                 }
             }
             if unread.is_empty() && unlisted.is_empty() {
@@ -61,7 +70,7 @@ impl Engine<'_> {
             for kind in unlisted {
                 self.list(kind).await?;
             }
-            let reads: Vec<_> = unread.into_iter().map(|(name, changes)| self.study(name, changes)).collect();
+            let reads: Vec<_> = unread.into_iter().map(|(name, asking)| self.read_for_forecast(name, asking)).collect();
             let reads = stream::iter(reads).buffer_unordered(LARGE_READS);
             for (index, remedy) in reads.try_collect::<Vec<_>>().await?.into_iter().flatten() {
                 if let Some(verdict) = verdicts.get_mut(index) {
@@ -91,7 +100,7 @@ impl Engine<'_> {
             }
             found => found.map_err(fails)?,
         };
-        self.rollouts.saw_listed(kind, &found);
+        self.rollouts.kind_listed(kind, &found);
         Ok(())
     }
 
@@ -107,7 +116,7 @@ impl Engine<'_> {
             | Preview::Refused { .. } => return None,
         };
         let changes = live.map(diff::without_noise) != result.map(diff::without_noise);
-        (changes && self.rollouts.foresee(&target(draft))).then_some(PlannedChange {
+        (changes && self.rollouts.has_effects(&target(draft))).then_some(PlannedChange {
             live,
             result,
             takes_back,
@@ -115,13 +124,9 @@ impl Engine<'_> {
         })
     }
 
-    /// Reads one object for all `changes` that need it. Returns what it blocks: those that can't be judged without it.
-    async fn study(
-        &self,
-        name: String,
-        changes: Vec<(usize, PlannedChange<'_>)>,
-    ) -> Result<Vec<(usize, String)>, EngineError> {
-        let kind = self.rollouts.learned();
+    /// Reads one object for all that ask for it. Returns the remedies of changes that can't be judged without it.
+    async fn read_for_forecast(&self, name: String, all: Vec<Asking<'_>>) -> Result<Vec<(usize, String)>, EngineError> {
+        let kind = self.rollouts.read_kind();
         let fails = |source| EngineError::Object { object: format!("{} {name}", kind.kind), source };
         let read = match self.cluster.resolve(&kind).await.map_err(fails)? {
             Some(served) => self.cluster.get(&served, None, &name).await,
@@ -129,13 +134,15 @@ impl Engine<'_> {
         };
         match read {
             Ok(read) => {
-                changes.iter().for_each(|(_, change)| self.rollouts.study(*change, &name, read.as_ref()));
+                for Asking { change, needed, .. } in &all {
+                    self.rollouts.record_for_forecast(*change, needed, read.as_ref());
+                }
                 Ok(Vec::new())
             }
             Err(ClusterError::Refused(refusal)) => {
                 let remedy =
                     format!("what it does can't be judged, since {} {name} can't be read: {refusal}", kind.kind);
-                Ok(changes.into_iter().map(|(index, _)| (index, remedy.clone())).collect())
+                Ok(all.into_iter().map(|asking| (asking.index, remedy.clone())).collect())
             }
             Err(source) => Err(fails(source)),
         }

@@ -107,12 +107,13 @@ impl Engine<'_> {
         };
         let target = target(draft);
         let item = compose(draft, document, &manager(task.profile), preview, effect, remembered);
-        let has_status = self.cluster.has_status(&target.api_version, &target.kind) && !self.rollouts.concern(&target);
+        let has_status =
+            self.cluster.has_status(&target.api_version, &target.kind) && !self.rollouts.is_tracked(&target);
         let rollout = match live.filter(|_| has_status) {
             Some(live) => health::as_reported(item.rollout, &live),
             None => item.rollout,
         };
-        PlanItem { followed: followed.and_then(|object| self.rollouts.follow(&object)), has_status, rollout, ..item }
+        PlanItem { followed: followed.and_then(|object| self.rollouts.snapshot(&object)), has_status, rollout, ..item }
     }
 
     async fn previewed(
@@ -134,7 +135,7 @@ impl Engine<'_> {
             return blocked(problem);
         }
         let target = target(draft);
-        let is_to_come = |needed: &order::Needed<'_>| {
+        let is_to_come = |needed: &order::BroughtKind<'_>| {
             let provider = known.get(&needed.draft.name);
             provider.is_some_and(|item| matches!(item.operation, Operation::Create | Operation::Deferred))
         };
@@ -383,7 +384,7 @@ impl Engine<'_> {
 
     /// The object whose rollout is followed, if its kind is one of those.
     fn followed(&self, draft: &Draft, preview: &Preview) -> Option<Arc<Value>> {
-        if !self.rollouts.foresee(&target(draft)) {
+        if !self.rollouts.has_effects(&target(draft)) {
             return None;
         }
         match (preview, &draft.body) {

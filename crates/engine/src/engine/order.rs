@@ -9,7 +9,7 @@ use advisor_core::api::TargetRef;
 use advisor_core::plan::target::target;
 
 /// The draft that brings the namespace or the kind of another, and whether it comes before it.
-pub(super) struct Needed<'a> {
+pub(super) struct BroughtKind<'a> {
     pub(super) draft: &'a Draft,
     pub(super) is_earlier: bool,
     /// What it brings, for a sentence.
@@ -23,7 +23,7 @@ pub(super) fn providers(drafts: &[Draft]) -> BTreeSet<&str> {
 }
 
 /// The drafts without which `draft` can't be previewed: of its namespace, and of its kind.
-pub(super) fn needed<'a>(draft: &Draft, drafts: &'a [Draft]) -> Vec<Needed<'a>> {
+pub(super) fn needed<'a>(draft: &Draft, drafts: &'a [Draft]) -> Vec<BroughtKind<'a>> {
     let object = target(draft);
     let place = |wanted: &Draft| {
         let index = drafts.iter().position(|other| other.name == wanted.name);
@@ -32,7 +32,7 @@ pub(super) fn needed<'a>(draft: &Draft, drafts: &'a [Draft]) -> Vec<Needed<'a>> 
     let others = drafts.iter().filter(|other| other.name != draft.name);
     let needed = others.filter_map(|other| {
         let brought = brought(ensured(other)?)?;
-        brought.is_for(&object).then(|| Needed {
+        brought.is_for(&object).then(|| BroughtKind {
             draft: other,
             is_earlier: place(other) < place(draft),
             what: brought.text(),

@@ -22,6 +22,7 @@ use crate::api::{Applied, Conflict, Input, Operation, Replaced, Severity, Target
 use crate::plan::items::drift::Glimpse;
 use crate::plan::items::health::Rollout;
 use crate::plan::overrides::Adjusted;
+use crate::rollout::Tracked;
 use object::digest;
 use object::fields::FieldPath;
 
@@ -245,7 +246,7 @@ pub struct PlanItem {
     pub since: Vec<String>,
     /// Name, labels and spec of the object as it is, with what others put into it, or as it would be if it does not exist: where
     /// a rollout is followed.
-    pub followed: Option<Value>,
+    pub followed: Option<Tracked>,
     /// Whether the object, as it is now, is in effect.
     pub rollout: Rollout,
     /// Since when the object has been in effect, as far as this process has seen it become so.

@@ -25,32 +25,38 @@ fn pools(sources: &[&str]) -> BTreeMap<String, Pool> {
     [("worker".to_owned(), pool("worker")), ("master".to_owned(), pool("master"))].into()
 }
 
-fn outlook_of(sources: &[&str], live: Option<&Value>, result: Option<&Value>) -> Result<Effect, String> {
-    match outlook(
+fn forecast_of(sources: &[&str], live: Option<&Value>, result: Option<&Value>) -> Result<Effect, String> {
+    match forecast(
         &pools(sources),
         &makers(sources, Some("theirs")),
         Some(&Policies::of(&[])),
         PlannedChange { live, result, takes_back: false, leaving: &[] },
     ) {
-        Outlook::Known(known) => known,
+        Forecast::Known(known) => known,
         asked => panic!("{asked:?}"),
     }
 }
 
-fn makers(sources: &[&str], maker: Option<&str>) -> Makers {
-    let key = |source: &&str| ("r".to_owned(), (*source).to_owned());
-    sources.iter().map(|source| (key(source), maker.map(str::to_owned))).collect()
+/// What was read of `sources`: that `maker` made them, or that they are gone.
+fn makers(sources: &[&str], maker: Option<&str>) -> Facts {
+    let made =
+        maker.map(|name| json!({"metadata": {"ownerReferences": [{"kind": KUBELET_CONFIG.kind, "name": name}]}}));
+    let mut facts = Facts::default();
+    for source in sources {
+        record_maker(&mut facts, &pools(sources), source, made.as_ref());
+    }
+    facts
 }
 
 #[test]
 fn the_machines_of_the_selected_pools_reboot() {
     let (one, two) = (config(json!({"maxPods": 300})), config(json!({"maxPods": 400})));
-    let effect = outlook_of(&[], None, Some(&one)).unwrap();
+    let effect = forecast_of(&[], None, Some(&one)).unwrap();
     assert_eq!(effect.pools, one_by_one(&[("worker", 3)]));
     assert!(effect.notes[0].contains("kubelet"), "{effect:?}");
-    assert_eq!(outlook_of(&[], Some(&one), Some(&two)).unwrap().machines(), 3);
-    assert_eq!(outlook_of(&[], Some(&one), Some(&one)).unwrap(), Effect::default());
-    assert_eq!(outlook_of(&[], Some(&one), None).unwrap().machines(), 3);
+    assert_eq!(forecast_of(&[], Some(&one), Some(&two)).unwrap().machines(), 3);
+    assert_eq!(forecast_of(&[], Some(&one), Some(&one)).unwrap(), Effect::default());
+    assert_eq!(forecast_of(&[], Some(&one), None).unwrap().machines(), 3);
 }
 
 /// R1: what each release writes of a KubeletConfig, and when it says nothing of its last edit.
@@ -106,17 +112,17 @@ fn what_the_controllers_would_refuse_is_no_plan() {
         (json!({"memorySwap": {"swapBehavior": "LimitedSwap"}}), "swapBehavior"),
         (json!({"failSwapOn": false}), "failSwapOn"),
     ] {
-        assert!(outlook_of(&[], None, Some(&config(kubelet))).unwrap_err().contains(says), "{says}");
+        assert!(forecast_of(&[], None, Some(&config(kubelet))).unwrap_err().contains(says), "{says}");
     }
     let mut both = config(json!({"systemReserved": {"cpu": "1"}}));
     both["spec"]["autoSizingReserved"] = json!(true);
-    assert!(outlook_of(&[], None, Some(&both)).unwrap_err().contains("autoSizingReserved"));
+    assert!(forecast_of(&[], None, Some(&both)).unwrap_err().contains("autoSizingReserved"));
     let mut loud = config(json!({}));
     loud["spec"]["logLevel"] = json!(11);
-    assert!(outlook_of(&[], None, Some(&loud)).unwrap_err().contains("logLevel 11"));
+    assert!(forecast_of(&[], None, Some(&loud)).unwrap_err().contains("logLevel 11"));
     let mut nobody = config(json!({}));
     nobody["spec"]["machineConfigPoolSelector"] = json!({"matchLabels": {"pool": "none"}});
-    assert!(outlook_of(&[], None, Some(&nobody)).unwrap_err().contains("selects no MachineConfigPool"));
+    assert!(forecast_of(&[], None, Some(&nobody)).unwrap_err().contains("selects no MachineConfigPool"));
 }
 
 /// Case M8: a pool of one's own takes in what is made for workers, and reboots with it.
@@ -138,20 +144,20 @@ fn m8_pools_that_take_in_what_workers_get_reboot_too() {
     };
     let wanted = config(json!({"maxPods": 300}));
     let makers = makers(&["99-fast-generated-kubelet"], Some("theirs"));
-    let known_of = |pools: &BTreeMap<String, Pool>| match outlook(
+    let known_of = |pools: &BTreeMap<String, Pool>| match forecast(
         pools,
         &makers,
         Some(&Policies::of(&[])),
         PlannedChange { live: None, result: Some(&wanted), takes_back: false, leaving: &[] },
     ) {
-        Outlook::Known(known) => known,
+        Forecast::Known(known) => known,
         asked => panic!("{asked:?}"),
     };
-    let outlook_of = |pools: &BTreeMap<String, Pool>| known_of(pools).unwrap();
-    assert_eq!(outlook_of(&pools_with(3, &[])).pools, one_by_one(&[("fast", 2), ("worker", 3)]));
+    let forecast_of = |pools: &BTreeMap<String, Pool>| known_of(pools).unwrap();
+    assert_eq!(forecast_of(&pools_with(3, &[])).pools, one_by_one(&[("fast", 2), ("worker", 3)]));
     // All machines of workers may be in pools of their own.
-    assert_eq!(outlook_of(&pools_with(0, &[])).machines(), 2);
-    let overridden = outlook_of(&pools_with(3, &["99-fast-generated-kubelet"]));
+    assert_eq!(forecast_of(&pools_with(0, &[])).machines(), 2);
+    let overridden = forecast_of(&pools_with(3, &["99-fast-generated-kubelet"]));
     assert_eq!(overridden.pools, one_by_one(&[("worker", 3)]));
     assert!(
         overridden.notes[0].contains("a KubeletConfig of its own (rendered as 99-fast-generated-kubelet)"),
@@ -171,12 +177,12 @@ fn m9_what_would_reach_no_machine_is_no_plan() {
     empty.insert("worker".to_owned(), Pool::read(&worker));
     let wanted = config(json!({}));
     let planned = |takes_back| PlannedChange { live: None, result: Some(&wanted), takes_back, leaving: &[] };
-    let none = Makers::new();
-    let Outlook::Known(Err(problem)) = outlook(&empty, &none, Some(&Policies::of(&[])), planned(false)) else {
+    let none = Facts::default();
+    let Forecast::Known(Err(problem)) = forecast(&empty, &none, Some(&Policies::of(&[])), planned(false)) else {
         panic!("a plan")
     };
     assert!(problem.contains("has no machines"), "{problem}");
-    assert!(matches!(outlook(&empty, &none, Some(&Policies::of(&[])), planned(true)), Outlook::Known(Ok(_))));
+    assert!(matches!(forecast(&empty, &none, Some(&Policies::of(&[])), planned(true)), Forecast::Known(Ok(_))));
 }
 
 /// Fault R5: what is in a file of its own reboots machines that another KubeletConfig keeps from the rest.
@@ -204,7 +210,7 @@ fn r5_files_beside_the_configuration_reach_pools_that_override_it() {
         result["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         for live in [None, Some(&plain)] {
             let planned = PlannedChange { live, result: Some(&result), takes_back: false, leaving: &[] };
-            let Outlook::Known(Ok(effect)) = outlook(&all, &known, Some(&Policies::of(&[])), planned) else {
+            let Forecast::Known(Ok(effect)) = forecast(&all, &known, Some(&Policies::of(&[])), planned) else {
                 panic!("{more}")
             };
             assert_eq!(effect.pools.into_keys().collect::<Vec<_>>(), reboot, "{more}");
@@ -215,7 +221,7 @@ fn r5_files_beside_the_configuration_reach_pools_that_override_it() {
 /// Case M11: of two for one pool the settings of one are lost.
 #[test]
 fn m11_a_second_one_for_a_pool_is_no_plan() {
-    let refused = outlook_of(&["99-worker-generated-kubelet"], None, Some(&config(json!({})))).unwrap_err();
+    let refused = forecast_of(&["99-worker-generated-kubelet"], None, Some(&config(json!({})))).unwrap_err();
     assert!(
         refused.contains("has KubeletConfig theirs already (rendered as 99-worker-generated-kubelet)"),
         "{refused}"
@@ -227,19 +233,19 @@ fn m11_a_second_one_for_a_pool_is_no_plan() {
     };
     let both = ["99-worker-generated-kubelet", "99-worker-generated-kubelet-1"];
     let other = config(json!({"maxPods": 400}));
-    let earlier = outlook_of(&both, Some(&with_number("")), Some(&other)).unwrap_err();
+    let earlier = forecast_of(&both, Some(&with_number("")), Some(&other)).unwrap_err();
     assert!(earlier.contains("rendered as 99-worker-generated-kubelet-1"), "{earlier}");
-    let later = outlook_of(&both, Some(&with_number("1")), Some(&other)).unwrap();
+    let later = forecast_of(&both, Some(&with_number("1")), Some(&other)).unwrap();
     assert!(later.notes[0].contains("which this one overrides"), "{later:?}");
-    assert!(outlook_of(&both[..1], Some(&with_number("")), Some(&other)).unwrap().notes.len() == 1);
+    assert!(forecast_of(&both[..1], Some(&with_number("")), Some(&other)).unwrap().notes.len() == 1);
     // What a pool still lists may be what is left of our own, or of one that is gone.
-    let first = |makers: &Makers| {
+    let first = |makers: &Facts| {
         let planned = PlannedChange { live: None, result: Some(&other), takes_back: false, leaving: &[] };
-        outlook(&pools(&both[..1]), makers, Some(&Policies::of(&[])), planned)
+        forecast(&pools(&both[..1]), makers, Some(&Policies::of(&[])), planned)
     };
-    assert_eq!(first(&Makers::new()), Outlook::Unread(vec![both[0].to_owned()]));
+    assert_eq!(first(&Facts::default()), Forecast::Unread(vec![Needed::Maker(both[0].to_owned())]));
     for maker in [None, Some("k")] {
-        assert!(matches!(first(&makers(&both[..1], maker)), Outlook::Known(Ok(_))), "{maker:?}");
+        assert!(matches!(first(&makers(&both[..1], maker)), Forecast::Known(Ok(_))), "{maker:?}");
     }
     let owned = json!({"metadata": {"ownerReferences": [{"kind": "KubeletConfig", "name": "theirs"}]}});
     assert_eq!((maker(&owned), maker(&json!({}))), (Some("theirs".to_owned()), None));
@@ -261,8 +267,8 @@ fn a_kubelet_config_is_under_the_policies_of_its_files() {
     let (plain, two, three) = (config(json!({"maxPods": 300})), with_level(2), with_level(3));
     let reboots = |paths: &[&str], live: Option<&Value>, result: &Value| {
         let planned = PlannedChange { live, result: Some(result), takes_back: false, leaving: &[] };
-        match outlook(&pools(&[]), &Makers::new(), Some(&policies(paths)), planned) {
-            Outlook::Known(Ok(effect)) => effect.machines() > 0,
+        match forecast(&pools(&[]), &Facts::default(), Some(&policies(paths)), planned) {
+            Forecast::Known(Ok(effect)) => effect.machines() > 0,
             asked => panic!("{asked:?}"),
         }
     };
@@ -274,11 +280,11 @@ fn a_kubelet_config_is_under_the_policies_of_its_files() {
     assert!(!reboots(&[FILE, logging], None, &two));
     assert!(reboots(&[FILE], Some(&two), &three));
     assert!(!reboots(&[logging], Some(&two), &three), "the other file stays as it is");
-    let unknown = outlook(
+    let unknown = forecast(
         &pools(&[]),
-        &Makers::new(),
+        &Facts::default(),
         None,
         PlannedChange { live: None, result: Some(&plain), takes_back: false, leaving: &[] },
     );
-    assert_eq!(unknown, Outlook::Unlisted(MACHINE_CONFIGURATION));
+    assert_eq!(unknown, Forecast::Unlisted(MACHINE_CONFIGURATION));
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{ChangeKind, KnownPools, content, generation_of, name, of_removed};
+use super::{ChangeKind, GeneratedConfig, KnownPools, Needed, Removal, Tracked, content, name};
 use crate::api::TargetRef;
 use crate::plan::items::health::Rollout;
 use crate::rollout::kubelet::{self, Acceptance};
@@ -25,7 +25,7 @@ pub(super) struct Hold {
 
 /// How far an object is.
 pub(super) enum Judged {
-    Unread(Vec<String>),
+    Unread(Vec<Needed>),
     Waits(Hold),
     Is(Rollout),
 }
@@ -41,40 +41,42 @@ pub(super) struct Stage<'a> {
 type Stages<'a> = Result<Vec<Stage<'a>>, Judged>;
 
 impl KnownPools {
-    pub(super) fn judged(&self, object: &Value, change: ChangeKind) -> Judged {
-        let stages = match self.stages(object, change) {
+    pub(super) fn judged(&self, tracked: &Tracked, change: ChangeKind) -> Judged {
+        let is_removed = matches!(tracked, Tracked::Removed { .. });
+        let stages = match self.stages(tracked, change) {
             Ok(stages) => stages,
             Err(judged) => return judged,
         };
         for Stage { pool, rendered } in &stages {
-            if change == ChangeKind::Removed && !rendered {
+            if is_removed && !rendered {
                 return waiting(format!("MachineConfigPool {} has not rendered without it yet", pool.name));
             }
             if let Some(hold) = unfinished(pool, *rendered) {
                 return Judged::Waits(hold);
             }
         }
-        match change {
-            ChangeKind::Removed => Judged::Is(Rollout::Done("no pool renders it any more".to_owned())),
-            ChangeKind::New | ChangeKind::Edited => done(&stages.iter().map(|stage| stage.pool).collect::<Vec<_>>()),
+        if is_removed {
+            return Judged::Is(Rollout::Done("no pool renders it any more".to_owned()));
         }
+        done(&stages.iter().map(|stage| stage.pool).collect::<Vec<_>>())
     }
 
-    /// How many machines of each pool that `object` concerns have it, as far as what was read tells.
-    pub(super) fn updated(&self, object: &Value, change: ChangeKind) -> BTreeMap<String, u32> {
+    /// How many machines of each pool that `tracked` concerns have it, as far as what was read tells.
+    pub(super) fn machines_updated(&self, tracked: &Tracked, change: ChangeKind) -> BTreeMap<String, u32> {
         let count = |stage: &Stage<'_>| match stage.rendered && stage.pool.observed_generation >= stage.pool.generation
         {
             true => stage.pool.updated,
             false => 0,
         };
-        let stages = self.stages(object, change).unwrap_or_default();
+        let stages = self.stages(tracked, change).unwrap_or_default();
         stages.iter().map(|stage| (stage.pool.name.clone(), count(stage))).collect()
     }
 
-    fn stages(&self, object: &Value, change: ChangeKind) -> Stages<'_> {
-        if change == ChangeKind::Removed {
-            return self.without(object);
-        }
+    fn stages(&self, tracked: &Tracked, change: ChangeKind) -> Stages<'_> {
+        let object = match tracked {
+            Tracked::Object(object) => object,
+            Tracked::Removed { target, .. } => return self.without(target, self.concerned(tracked)),
+        };
         let selecting = self.selecting(object);
         if selecting.is_empty() {
             return Err(waiting("no MachineConfigPool selects it".to_owned()));
@@ -95,24 +97,26 @@ impl KnownPools {
         Ok(selecting.into_iter().map(|pool| Stage { pool, rendered: rendered(pool) }).collect())
     }
 
-    /// How far pools are without `object`: first none of them may list it any more, nor what was made of it. Of that the name is not
+    /// How far `pools` are without `removed`: first none of them may list it any more, nor what was made of it. Of that the name is not
     /// known any more: it is listed and does not exist.
-    fn without(&self, object: &Value) -> Stages<'_> {
-        let pools = self.concerned(object);
-        let is_kubelet = kubelet::is(&TargetRef::of(object));
+    fn without<'a>(&'a self, removed: &TargetRef, pools: Vec<&'a Pool>) -> Stages<'a> {
+        let is_kubelet = kubelet::is(removed);
         let made = |pool: &Pool| -> Vec<String> {
             pool.sources.iter().filter(|source| is_kubelet && kubelet::is_generated(source)).cloned().collect()
         };
-        let exists = |pool: &Pool, source: &str| self.exists.get(&(pool.wanted.clone(), of_removed(object, source)));
+        let exists = |pool: &Pool, source: &str| {
+            let removal = Removal { removed: removed.name.clone(), source: source.to_owned() };
+            self.facts.of(pool).and_then(|facts| facts.exists.get(&removal)).copied()
+        };
         let unread =
             |pool: &&Pool| made(pool).into_iter().filter(|source| exists(pool, source).is_none()).collect::<Vec<_>>();
-        let unread: BTreeSet<_> = pools.iter().flat_map(unread).collect();
+        let unread: BTreeSet<_> = pools.iter().flat_map(unread).map(Needed::Existence).collect();
         if !unread.is_empty() {
             return Err(Judged::Unread(unread.into_iter().collect()));
         }
         let has_it = |pool: &Pool| {
-            let is_gone = |source: &String| exists(pool, source) == Some(&false);
-            pool.sources.contains(name(object)) || made(pool).iter().any(is_gone)
+            let is_gone = |source: &String| exists(pool, source) == Some(false);
+            pool.sources.contains(&removed.name) || made(pool).iter().any(is_gone)
         };
         Ok(pools.into_iter().map(|pool| Stage { pool, rendered: !has_it(pool) }).collect())
     }
@@ -148,10 +152,10 @@ impl KnownPools {
         let mut held = Vec::new();
         for (pool, made_for) in &reached {
             let name = kubelet::generated(object, made_for);
-            held.push(match self.generated.get(&generation_of(object, &name)) {
+            held.push(match self.generated.get(&GeneratedConfig::of(object, &name)) {
                 _ if !pool.sources.contains(&name) => false,
                 None => {
-                    unread.insert(name);
+                    unread.insert(Needed::Generated(name));
                     false
                 }
                 Some(made) => {

@@ -12,6 +12,14 @@ fn psi(arguments: &[&str]) -> Value {
     json!({"metadata": {"name": "psi", "labels": {"role": "worker"}}, "spec": {"kernelArguments": arguments}})
 }
 
+fn tracked(arguments: &[&str]) -> Tracked {
+    Tracked::Object(psi(arguments))
+}
+
+fn needed(rendered: &str) -> Needed {
+    Needed::Rendered(rendered.to_owned())
+}
+
 fn rendered(arguments: &[&str]) -> Value {
     json!({"spec": {"kernelArguments": arguments}})
 }
@@ -43,14 +51,14 @@ fn with(mut pool: Value, changes: &[(&str, Value)]) -> Value {
 
 fn pools(pool: &Value) -> MachineConfigPools {
     let pools = MachineConfigPools::default();
-    pools.saw_all(std::slice::from_ref(pool));
-    pools.learn(&psi(&["psi=1"]), OLD, Some(&rendered(&["a"])));
-    pools.learn(&psi(&["psi=1"]), NEW, Some(&rendered(&["a", "psi=1"])));
+    pools.pools_listed(std::slice::from_ref(pool));
+    pools.record_for_progress(&tracked(&["psi=1"]), &needed(OLD), Some(&rendered(&["a"])));
+    pools.record_for_progress(&tracked(&["psi=1"]), &needed(NEW), Some(&rendered(&["a", "psi=1"])));
     pools
 }
 
-fn standing(pool: &Value) -> Rollout {
-    match pools(pool).standing(&psi(&["psi=1"]), ChangeKind::New) {
+fn progress(pool: &Value) -> Rollout {
+    match pools(pool).progress(&tracked(&["psi=1"]), ChangeKind::New) {
         Progress::Known(rollout) => rollout,
         Progress::Unread(names) => panic!("{names:?} unread"),
     }
@@ -136,12 +144,12 @@ fn each_state_on_the_way_is_no_more_than_it_is() {
             "1 updating, cordoned or not ready",
         ),
     ] {
-        match standing(&with(finished(), &changes)) {
+        match progress(&with(finished(), &changes)) {
             Rollout::Waiting { text, paused: false } => assert!(text.contains(says), "{name}: {text}"),
             other => panic!("{name}: {other:?}"),
         }
     }
-    assert!(matches!(standing(&finished()), Rollout::Done(_)));
+    assert!(matches!(progress(&finished()), Rollout::Done(_)));
 }
 
 #[test]
@@ -154,7 +162,7 @@ fn a_paused_pool_is_paused_and_an_empty_one_reaches_no_machine() {
             ("/status/conditions", json!([{"type": "Updated", "status": "False"}])),
         ],
     );
-    assert!(matches!(standing(&paused), Rollout::Waiting { paused: true, .. }));
+    assert!(matches!(progress(&paused), Rollout::Waiting { paused: true, .. }));
     let empty = with(
         finished(),
         &[
@@ -163,34 +171,38 @@ fn a_paused_pool_is_paused_and_an_empty_one_reaches_no_machine() {
             ("/status/readyMachineCount", json!(0)),
         ],
     );
-    assert!(matches!(standing(&empty), Rollout::Waiting { paused: false, .. }));
+    assert!(matches!(progress(&empty), Rollout::Waiting { paused: false, .. }));
     let planned = psi(&["psi=1"]);
     let pools = pools(&empty);
-    pools.saw_listed(MACHINE_OS_CONFIG, &[]);
-    let outlook = pools.outlook(PlannedChange { live: None, result: Some(&planned), takes_back: false, leaving: &[] });
-    assert!(matches!(outlook, Outlook::Known(Err(_))), "blocked at planning already");
+    pools.kind_listed(MACHINE_OS_CONFIG, &[]);
+    let forecast =
+        pools.forecast(PlannedChange { live: None, result: Some(&planned), takes_back: false, leaving: &[] });
+    assert!(matches!(forecast, Forecast::Known(Err(_))), "blocked at planning already");
 }
 
 #[test]
 fn what_is_removed_is_gone_when_no_pool_of_it_lists_it_and_all_are_done() {
-    let gone = json!({"metadata": {"name": "psi"}, "pools": ["worker", "deleted"]});
-    let standing = |pool: &Value| match pools(pool).standing(&gone, ChangeKind::Removed) {
+    let target = TargetRef::of(
+        &json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": "psi"}}),
+    );
+    let gone = Tracked::Removed { target, pools: vec!["worker".to_owned(), "deleted".to_owned()] };
+    let progress = |pool: &Value| match pools(pool).progress(&gone, ChangeKind::New) {
         Progress::Known(rollout) => rollout,
         Progress::Unread(names) => panic!("{names:?} unread"),
     };
     assert!(
-        matches!(standing(&finished()), Rollout::Waiting { text, .. } if text.contains("has not rendered without it"))
+        matches!(progress(&finished()), Rollout::Waiting { text, .. } if text.contains("has not rendered without it"))
     );
     let rendered = with(finished(), &[("/spec/configuration/source", json!([{"name": "base"}]))]);
     let rolling = with(
         rendered.clone(),
         &[("/status/configuration/name", json!(OLD)), ("/status/updatedMachineCount", json!(1))],
     );
-    assert!(matches!(standing(&rolling), Rollout::Waiting { text, .. } if text.contains("1 of 3")));
-    assert!(matches!(standing(&rendered), Rollout::Done(_)));
+    assert!(matches!(progress(&rolling), Rollout::Waiting { text, .. } if text.contains("1 of 3")));
+    assert!(matches!(progress(&rendered), Rollout::Done(_)));
     // Whoever waits for it hears of every step, by what is kept of it.
     let outline = MachineConfigPools::default().outline(&gone);
-    let heard = |pool: &Value| pools(pool).fingerprint(&outline, true);
+    let heard = |pool: &Value| pools(pool).progress_fingerprint(&outline);
     let told = with(rendered, &[("/metadata/generation", json!(4))]);
     let steps = BTreeSet::from([heard(&finished()), heard(&told), heard(&rolling)]);
     assert!(steps.len() == 3 && !steps.contains(""), "{steps:?}");
@@ -198,26 +210,28 @@ fn what_is_removed_is_gone_when_no_pool_of_it_lists_it_and_all_are_done() {
 
 #[test]
 fn after_an_edit_what_holds_the_content_may_be_the_old_rendering() {
-    let (pool, object) = (finished(), psi(&["psi=1"]));
+    let (pool, object) = (finished(), tracked(&["psi=1"]));
     let pools = MachineConfigPools::default();
-    pools.saw_all(&[pool]);
-    let Progress::Unread(names) = pools.standing(&object, ChangeKind::Edited) else { panic!("nothing was read") };
-    assert_eq!(names, ["base", NEW], "the rendering, and what else it is made of");
-    pools.learn(&object, "base", Some(&rendered(&["a"])));
-    pools.learn(&object, NEW, Some(&rendered(&["a", "psi=1", "debug"])));
-    let left = pools.standing(&object, ChangeKind::Edited);
+    pools.pools_listed(&[pool]);
+    let Progress::Unread(unread) = pools.progress(&object, ChangeKind::Edited) else { panic!("nothing was read") };
+    let base = Needed::Source("base".to_owned());
+    assert_eq!(unread, [needed(NEW), base.clone()], "the rendering, and what else it is made of");
+    pools.record_for_progress(&object, &base, Some(&rendered(&["a"])));
+    pools.record_for_progress(&object, &needed(NEW), Some(&rendered(&["a", "psi=1", "debug"])));
+    let left = pools.progress(&object, ChangeKind::Edited);
     assert!(matches!(left, Progress::Known(Rollout::Waiting { .. })), "debug is left from before: {left:?}");
-    pools.learn(&object, NEW, Some(&rendered(&["a", "psi=1"])));
-    assert!(matches!(pools.standing(&object, ChangeKind::Edited), Progress::Known(Rollout::Done(_))));
+    pools.record_for_progress(&object, &needed(NEW), Some(&rendered(&["a", "psi=1"])));
+    assert!(matches!(pools.progress(&object, ChangeKind::Edited), Progress::Known(Rollout::Done(_))));
 }
 
 #[test]
 fn what_a_plan_depends_on_is_not_what_progress_depends_on() {
-    let object = psi(&["psi=1"]);
-    let fingerprint = |pool: &Value, rolling| pools(pool).fingerprint(&object, rolling);
+    let object = tracked(&["psi=1"]);
+    let for_plans = |pool: &Value| pools(pool).plan_fingerprint();
+    let for_progress = |pool: &Value| pools(pool).progress_fingerprint(&object);
     let progress = with(finished(), &[("/status/updatedMachineCount", json!(2))]);
-    assert_eq!(fingerprint(&progress, false), fingerprint(&finished(), false));
-    assert_ne!(fingerprint(&progress, true), fingerprint(&finished(), true));
+    assert_eq!(for_plans(&progress), for_plans(&finished()));
+    assert_ne!(for_progress(&progress), for_progress(&finished()));
     for change in [
         ("/spec/paused", json!(true)),
         ("/spec/maxUnavailable", json!("50%")),
@@ -226,7 +240,7 @@ fn what_a_plan_depends_on_is_not_what_progress_depends_on() {
         ("/spec/configuration/source", json!([{"name": "99-worker-generated-kubelet"}])),
     ] {
         let changed = with(finished(), std::slice::from_ref(&change));
-        assert_ne!(fingerprint(&changed, false), fingerprint(&finished(), false), "{change:?}");
+        assert_ne!(for_plans(&changed), for_plans(&finished()), "{change:?}");
     }
 }
 
@@ -256,14 +270,14 @@ fn an_edited_kubelet_config_is_done_when_what_is_made_of_it_is_rendered_and_noth
             ("/spec/configuration/source", json!([{"name": "base"}, {"name": MADE}])),
         ],
     );
-    let object = edited_kubelet();
+    let object = Tracked::Object(edited_kubelet());
     for (name, held, done) in [
         ("the old content", &["old"][..], false),
         ("more than is wanted", &["new", "old"], false),
         ("the new content", &["new"], true),
     ] {
         let pools = MachineConfigPools::default();
-        pools.saw(&pool);
+        pools.pool_seen(&pool);
         let read = |name: &str| match name {
             MADE => rendered(&["new"]),
             "base" => rendered(&[]),
@@ -271,9 +285,11 @@ fn an_edited_kubelet_config_is_done_when_what_is_made_of_it_is_rendered_and_noth
             other => panic!("{other} is read"),
         };
         let found = loop {
-            match pools.standing(&object, ChangeKind::Edited) {
+            match pools.progress(&object, ChangeKind::Edited) {
                 Progress::Known(rollout) => break rollout,
-                Progress::Unread(names) => names.iter().for_each(|name| pools.learn(&object, name, Some(&read(name)))),
+                Progress::Unread(unread) => unread.iter().for_each(|needed| {
+                    pools.record_for_progress(&object, needed, Some(&read(needed.name())));
+                }),
             }
         };
         assert_eq!(matches!(found, Rollout::Done(_)), done, "{name}: {found:?}");
@@ -288,13 +304,13 @@ fn the_machines_of_pools_can_be_added_up_whatever_they_say() {
         with(finished(), &counts)
     };
     let all = MachineConfigPools::default();
-    all.saw_all(&[pool("worker"), pool("infra"), pool("gpu")]);
-    all.saw_listed(MACHINE_OS_CONFIG, &[]);
+    all.pools_listed(&[pool("worker"), pool("infra"), pool("gpu")]);
+    all.kind_listed(MACHINE_OS_CONFIG, &[]);
     let planned = psi(&["psi=1"]);
     let planned = PlannedChange { live: None, result: Some(&planned), takes_back: false, leaving: &[] };
-    all.study(planned, NEW, Some(&rendered(&["a"])));
-    match all.outlook(planned) {
-        Outlook::Known(Ok(effect)) => assert_eq!((effect.pools.len(), effect.machines()), (3, 300_000)),
+    all.record_for_forecast(planned, &needed(NEW), Some(&rendered(&["a"])));
+    match all.forecast(planned) {
+        Forecast::Known(Ok(effect)) => assert_eq!((effect.pools.len(), effect.machines()), (3, 300_000)),
         other => panic!("{other:?}"),
     }
 }
@@ -307,22 +323,22 @@ fn what_one_pool_has_rendered_and_another_one_lists_is_read_once() {
         ("/spec/configuration", json!({"name": "rendered-infra", "source": [{"name": "psi"}, {"name": NEW}, {}]})),
     ];
     let all = MachineConfigPools::default();
-    all.saw_all(&[finished(), with(finished(), &other)]);
-    let object = psi(&["psi=1"]);
+    all.pools_listed(&[finished(), with(finished(), &other)]);
+    let (object, tracked) = (psi(&["psi=1"]), tracked(&["psi=1"]));
     let planned = psi(&["psi=1", "more"]);
     let planned = PlannedChange { live: Some(&object), result: Some(&planned), takes_back: false, leaving: &[] };
     let read = rendered(&["psi=1", "more=1"]);
     let mut rounds = 0;
-    while let Progress::Unread(names) = all.standing(&object, ChangeKind::Edited) {
-        names.iter().for_each(|name| all.learn(&object, name, Some(&read)));
+    while let Progress::Unread(unread) = all.progress(&tracked, ChangeKind::Edited) {
+        unread.iter().for_each(|needed| all.record_for_progress(&tracked, needed, Some(&read)));
         rounds += 1;
-        assert!(rounds < 5 && !names.contains(&String::new()), "{names:?}");
+        assert!(rounds < 5 && !unread.iter().any(|needed| needed.name().is_empty()), "{unread:?}");
     }
-    all.saw_listed(MACHINE_OS_CONFIG, &[]);
-    while let Outlook::Unread(names) = all.outlook(planned) {
-        names.iter().for_each(|name| all.study(planned, name, Some(&read)));
+    all.kind_listed(MACHINE_OS_CONFIG, &[]);
+    while let Forecast::Unread(unread) = all.forecast(planned) {
+        unread.iter().for_each(|needed| all.record_for_forecast(planned, needed, Some(&read)));
         rounds += 1;
-        assert!(rounds < 10, "{names:?}");
+        assert!(rounds < 10, "{unread:?}");
     }
 }
 
@@ -336,7 +352,7 @@ fn r6_what_a_later_one_overrides_is_not_waited_for() {
             "systemd": {"units": [{"name": "a.service", "contents": unit, "enabled": true}]},
         }}})
     };
-    let ours = object("90-ours", "data:,ours", "ours");
+    let ours = Tracked::Object(object("90-ours", "data:,ours", "ours"));
     let theirs = |name: &str| object(name, "data:,theirs", "theirs");
     let role = |name: &str| {
         let sources = json!([{"name": "90-ours"}, {"name": name}]);
@@ -346,16 +362,15 @@ fn r6_what_a_later_one_overrides_is_not_waited_for() {
     for (name, done) in [("95-theirs", true), ("50-theirs", false)] {
         for change in [ChangeKind::New, ChangeKind::Edited] {
             let pools = MachineConfigPools::default();
-            pools.saw_all(&[role(name)]);
+            pools.pools_listed(&[role(name)]);
             let mut read = Vec::new();
             let rollout = loop {
-                match pools.standing(&ours, change) {
+                match pools.progress(&ours, change) {
                     Progress::Known(rollout) => break rollout,
-                    Progress::Unread(names) => {
-                        for unread in names {
-                            let found = if unread == NEW { theirs(NEW) } else { theirs(&unread) };
-                            pools.learn(&ours, &unread, Some(&found));
-                            read.push(unread);
+                    Progress::Unread(unread) => {
+                        for needed in unread {
+                            pools.record_for_progress(&ours, &needed, Some(&theirs(needed.name())));
+                            read.push(needed);
                         }
                     }
                 }
@@ -366,10 +381,10 @@ fn r6_what_a_later_one_overrides_is_not_waited_for() {
     }
     // Held as it is, nothing else is read.
     let pools = MachineConfigPools::default();
-    pools.saw_all(&[role("95-theirs")]);
-    assert_eq!(pools.standing(&ours, ChangeKind::New), Progress::Unread(vec![NEW.to_owned()]));
-    pools.learn(&ours, NEW, Some(&object(NEW, "data:,ours", "ours")));
-    assert!(matches!(pools.standing(&ours, ChangeKind::New), Progress::Known(Rollout::Done(_))));
+    pools.pools_listed(&[role("95-theirs")]);
+    assert_eq!(pools.progress(&ours, ChangeKind::New), Progress::Unread(vec![needed(NEW)]));
+    pools.record_for_progress(&ours, &needed(NEW), Some(&object(NEW, "data:,ours", "ours")));
+    assert!(matches!(pools.progress(&ours, ChangeKind::New), Progress::Known(Rollout::Done(_))));
 }
 
 /// Fault R8: that an image is built first is said beforehand, of the pools that a MachineOSConfig names.
@@ -379,23 +394,23 @@ fn r8_a_layered_pool_is_told_beforehand() {
     let wanted = psi(&["psi=1", "more"]);
     let effect = || {
         let planned = PlannedChange { live: None, result: Some(&wanted), takes_back: false, leaving: &[] };
-        pools.study(planned, NEW, Some(&rendered(&["a"])));
-        match pools.outlook(planned) {
-            Outlook::Known(effect) => effect.unwrap(),
+        pools.record_for_forecast(planned, &needed(NEW), Some(&rendered(&["a"])));
+        match pools.forecast(planned) {
+            Forecast::Known(effect) => effect.unwrap(),
             asked => panic!("{asked:?}"),
         }
     };
-    let before = pools.fingerprint(&wanted, false);
+    let before = pools.plan_fingerprint();
     let planned = PlannedChange { live: None, result: Some(&wanted), takes_back: false, leaving: &[] };
-    assert_eq!(pools.outlook(planned), Outlook::Unlisted(MACHINE_OS_CONFIG));
+    assert_eq!(pools.forecast(planned), Forecast::Unlisted(MACHINE_OS_CONFIG));
     for (named, layered) in [("other", false), ("worker", true)] {
-        pools.saw_listed(MACHINE_OS_CONFIG, &[json!({"spec": {"machineConfigPool": {"name": named}}}), json!({})]);
-        pools.saw(&finished());
+        pools.kind_listed(MACHINE_OS_CONFIG, &[json!({"spec": {"machineConfigPool": {"name": named}}}), json!({})]);
+        pools.pool_seen(&finished());
         assert_eq!(effect().pools["worker"].layered, layered, "{named}");
         let told =
             effect().notes.iter().any(|note| note.contains("worker is layered: if the change needs another image"));
         assert_eq!(told, layered, "{named}");
-        assert_eq!(pools.fingerprint(&wanted, false) != before, layered, "{named}: it is planned anew");
+        assert_eq!(pools.plan_fingerprint() != before, layered, "{named}: it is planned anew");
     }
 }
 
@@ -413,6 +428,6 @@ fn r8_r9_a_pool_that_can_not_be_rendered_or_built_is_stuck() {
     ] {
         let said = json!([{"type": condition, "status": "True", "message": "m"}]);
         let pools = pools(&with(finished(), &[("/status/conditions", said), at.clone()]));
-        assert_eq!(pools.is_stuck(&psi(&["psi=1"]), ChangeKind::New), stuck, "{condition} {at:?}");
+        assert_eq!(pools.is_stuck(&tracked(&["psi=1"]), ChangeKind::New), stuck, "{condition} {at:?}");
     }
 }

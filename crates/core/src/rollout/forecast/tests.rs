@@ -54,15 +54,15 @@ impl World {
     }
 
     fn effect_where(&self, planned: PlannedChange<'_>) -> (Result<Effect, String>, usize) {
-        let (mut studies, mut read) = (Studies::default(), 0);
+        let (mut facts, mut read) = (Facts::default(), 0);
         loop {
-            match outlook(&self.pools, &studies, Some(&self.policies), planned) {
-                Outlook::Unlisted(kind) => panic!("{kind:?}"),
-                Outlook::Known(known) => return (known, read),
-                Outlook::Unread(names) => {
-                    for name in names {
+            match forecast(&self.pools, &facts, Some(&self.policies), planned) {
+                Forecast::Unlisted(kind) => panic!("{kind:?}"),
+                Forecast::Known(known) => return (known, read),
+                Forecast::Unread(all) => {
+                    for needed in all {
                         read += 1;
-                        studies.learn(&self.pools, planned, &name, self.objects.get(&name));
+                        record(&mut facts, &self.pools, planned, &needed, self.objects.get(needed.name()));
                     }
                 }
             }
@@ -191,10 +191,12 @@ fn a_pool_that_loses_the_object_reboots_like_the_one_that_gets_it() {
     let mut left = machine_config("99-psi", "worker", json!({}));
     left["metadata"]["labels"] = json!({"team": "a"});
     let planned = PlannedChange { live: Some(&before), result: Some(&left), takes_back: true, leaving: &[] };
-    let mut studies = Studies::default();
-    let Outlook::Unread(names) = outlook(&world.pools, &studies, None, planned) else { panic!("unread") };
-    names.iter().for_each(|name| studies.learn(&world.pools, planned, name, world.objects.get(name)));
-    let Outlook::Known(Ok(effect)) = outlook(&world.pools, &studies, Some(&world.policies), planned) else {
+    let mut facts = Facts::default();
+    let Forecast::Unread(all) = forecast(&world.pools, &facts, None, planned) else { panic!("unread") };
+    for needed in all {
+        record(&mut facts, &world.pools, planned, &needed, world.objects.get(needed.name()));
+    }
+    let Forecast::Known(Ok(effect)) = forecast(&world.pools, &facts, Some(&world.policies), planned) else {
         panic!("known")
     };
     assert_eq!(effect.pools, one_by_one(&[("worker", 3)]));
@@ -219,10 +221,10 @@ fn what_no_pool_could_render_is_no_plan() {
     let mut rest = whole.clone();
     rest["spec"]["config"]["ignition"] = json!({});
     let empty = machine_config("m", "worker", json!({"config": {}}));
-    let outlook_of = |result: &Value, takes_back| {
-        outlook(
+    let forecast_of = |result: &Value, takes_back| {
+        forecast(
             &world.pools,
-            &Studies::default(),
+            &Facts::default(),
             Some(&Policies::of(&[])),
             PlannedChange { live: Some(&whole), result: Some(result), takes_back, leaving: &[] },
         )
@@ -230,12 +232,15 @@ fn what_no_pool_could_render_is_no_plan() {
     for (takes_back, says) in
         [(true, "Let its other owners apply it whole"), (false, "Give it spec.config.ignition.version")]
     {
-        let Outlook::Known(Err(remedy)) = outlook_of(&rest, takes_back) else { panic!("a plan") };
+        let Forecast::Known(Err(remedy)) = forecast_of(&rest, takes_back) else { panic!("a plan") };
         assert!(remedy.contains("MachineConfigPool worker could not be rendered") && remedy.contains(says), "{remedy}");
-        assert!(!matches!(outlook_of(&empty, takes_back), Outlook::Known(Err(_))), "nothing to read is nothing wrong");
+        assert!(
+            !matches!(forecast_of(&empty, takes_back), Forecast::Known(Err(_))),
+            "nothing to read is nothing wrong"
+        );
     }
     rest["metadata"]["labels"] = json!({});
-    assert!(!matches!(outlook_of(&rest, true), Outlook::Known(Err(_))), "no pool selects it");
+    assert!(!matches!(forecast_of(&rest, true), Forecast::Known(Err(_))), "no pool selects it");
 }
 
 /// `count` files of one content.
@@ -542,15 +547,15 @@ fn a_copy_that_goes_too_keeps_nothing() {
     let too = ["50-ours-too".to_owned()];
     for (leaving, listed, reboots) in [(&[][..], true, false), (&too[..], true, true), (&[][..], false, true)] {
         let planned = PlannedChange { live: Some(&ours), result: None, takes_back: false, leaving };
-        let mut studies = Studies::default();
+        let mut facts = Facts::default();
         let mut pools = world.pools.clone();
-        for name in ["rendered", "50-ours-too"] {
-            studies.learn(&pools, planned, name, world.objects.get(name));
+        for needed in [Needed::Rendered("rendered".to_owned()), Needed::Source("50-ours-too".to_owned())] {
+            record(&mut facts, &pools, planned, &needed, world.objects.get(needed.name()));
         }
         if !listed {
             pools.values_mut().for_each(|pool| pool.sources.retain(|source| source != "50-ours-too"));
         }
-        let Outlook::Known(Ok(effect)) = outlook(&pools, &studies, Some(&Policies::of(&[])), planned) else {
+        let Forecast::Known(Ok(effect)) = forecast(&pools, &facts, Some(&Policies::of(&[])), planned) else {
             panic!("not known")
         };
         assert_eq!(!effect.pools.is_empty(), reboots, "{effect:?}");

@@ -50,16 +50,17 @@ fn machines_do_not_reboot_where_a_node_disruption_policy_says_so() {
 #[test]
 fn policies_are_asked_for_where_they_count_and_nowhere_else() {
     let world = World::new(json!({}), &[]);
-    let outlook_of = |spec: Value| {
+    let forecast_of = |spec: Value| {
         let object = machine_config("90-ours", "worker", spec);
         let planned = PlannedChange { live: None, result: Some(&object), takes_back: false, leaving: &[] };
-        let mut studies = Studies::default();
-        studies.learn(&world.pools, planned, "rendered", world.objects.get("rendered"));
-        outlook(&world.pools, &studies, None, planned)
+        let mut facts = Facts::default();
+        let needed = Needed::Rendered("rendered".to_owned());
+        record(&mut facts, &world.pools, planned, &needed, world.objects.get("rendered"));
+        forecast(&world.pools, &facts, None, planned)
     };
-    assert_eq!(outlook_of(files(&[("/etc/a", "data:,1")])), Outlook::Unlisted(MACHINE_CONFIGURATION));
+    assert_eq!(forecast_of(files(&[("/etc/a", "data:,1")])), Forecast::Unlisted(MACHINE_CONFIGURATION));
     assert!(
-        matches!(outlook_of(kargs(&["psi=1"])), Outlook::Known(Ok(_))),
+        matches!(forecast_of(kargs(&["psi=1"])), Forecast::Known(Ok(_))),
         "no policy keeps machines from rebooting for it"
     );
 }

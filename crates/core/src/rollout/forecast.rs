@@ -1,145 +1,94 @@
 //! What a planned MachineConfig will do: which pools render it, whether their machines will have another content, and which
 //! other MachineConfigs bring the same.
-//!
-//! The rules of merging are those of `MergeMachineConfigs` (pkg/controller/common of machine-config-operator), as observed: kernel arguments are
-//! joined, duplicates kept; files and units are merged member by member, role worker before all others, each by name.
+
+mod arguments;
+mod notes;
+#[cfg(test)]
+mod policies;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::contents::{self, Differences, Members, Parts};
+use super::contents::{Differences, Members};
 use super::disruption::{Disruption, Policies};
-use super::pool::{Pool, labels};
-use super::{MACHINE_CONFIGURATION, Outlook, PlannedChange};
+use super::facts::{Facts, RenderedFacts};
+use super::merge::{MergePlace, MergedSource};
+use super::pool::{Pool, ROLE, labels, name, reaches_no_machine};
+use super::{Forecast, MACHINE_CONFIGURATION, Needed, PlannedChange};
 use crate::plan::items::message::listed;
 use crate::plan::items::{Effect, part};
+use arguments::Rivals;
+use notes::{Shared, is_file, note_overridden, note_overridden_in_part, note_overridden_units, note_replaced};
 use object::digest;
 
-/// The label that says for which machines a MachineConfig is.
-pub(super) const ROLE: &str = "machineconfiguration.openshift.io/role";
-
-/// What was read for plans. Only what pools point to now is kept.
-#[derive(Default)]
-pub(super) struct Studies {
-    /// How a planned change differs from a rendered configuration, by its name and the change.
-    differences: BTreeMap<(String, String), Differences>,
-    /// What a source brings, and its place in the order of merging, by the rendered configuration and its name.
-    sources: BTreeMap<(String, String), Arc<MergedSource>>,
-}
-
-/// What is known of a source of a rendered configuration.
-#[derive(Debug, Default)]
-pub(super) struct MergedSource {
-    pub(super) parts: Parts,
-    place: MergePlace,
-    claims: BTreeMap<String, String>,
-    members: Members,
-    lasting: BTreeMap<String, Vec<&'static str>>,
-}
-
-impl MergedSource {
-    pub(super) fn of(object: &Value) -> Self {
-        Self {
-            parts: Parts::of(object),
-            place: MergePlace::of(object),
-            claims: contents::claims(object),
-            members: contents::members(object, |_| true),
-            lasting: contents::lasting_of(object),
-        }
-    }
-
-    /// Whether it decides what `claim` names otherwise than an object at `place`.
-    pub(super) fn overrides(&self, claim: &str, place: &MergePlace) -> bool {
-        self.place > *place && self.claims.contains_key(claim)
-    }
-}
-
-/// The order in which MachineConfigs are merged: role worker first, then by name.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct MergePlace(bool, String);
-
-impl MergePlace {
-    pub(super) fn of(object: &Value) -> Self {
-        let worker = labels(object).get(ROLE).is_some_and(|role| role == "worker");
-        Self(!worker, name(object).to_owned())
-    }
-}
-
-impl Studies {
-    pub(super) fn read_anew(&mut self) {
-        self.sources.clear();
-    }
-
-    /// Learns from `read`, a rendered configuration or one of its sources, which is called `name`.
-    /// `None` says that it is gone: then nothing is proven of a rendered configuration, and a source brings nothing.
-    pub(super) fn learn(
-        &mut self,
-        pools: &BTreeMap<String, Pool>,
-        planned: PlannedChange<'_>,
-        name: &str,
-        read: Option<&Value>,
-    ) {
-        let mut wanting = pools.values().filter(|pool| pool.wanted == name).peekable();
-        if wanting.peek().is_some() {
-            // What a pool has rendered is read before its sources.
-            let wanted: BTreeSet<_> = pools.values().map(|pool| &pool.wanted).collect();
-            self.differences.retain(|(rendered, _), _| wanted.contains(rendered));
-            self.sources.retain(|(rendered, _), _| wanted.contains(rendered));
+/// Records what `read`, which is what `needed` asks for, says of `planned`. `None` says that it is gone: then nothing is proven of a
+/// rendered configuration, and a source brings nothing.
+pub(super) fn record(
+    facts: &mut Facts,
+    pools: &BTreeMap<String, Pool>,
+    planned: PlannedChange<'_>,
+    needed: &Needed,
+    read: Option<&Value>,
+) {
+    match needed {
+        Needed::Rendered(name) => {
             let specs = Specs::of(planned);
-            for pool in wanting {
+            for pool in pools.values().filter(|pool| pool.wanted == *name) {
                 let change = seen_by(pool, planned);
                 let unproven = || Differences { other: true, ..Differences::default() };
                 let of_change = || read.map_or_else(unproven, |read| Differences::of(change.live, change.result, read));
-                self.differences.entry((name.to_owned(), specs.key(change))).or_insert_with(of_change);
+                facts.of_mut(pool).differences.entry(specs.key(change)).or_insert_with(of_change);
             }
         }
-        // The same may be among what another pool lists: what was read must be known, or it is asked for again and again.
-        let mut listing = pools.values().filter(|pool| pool.sources.contains(name)).peekable();
-        if listing.peek().is_some() {
+        Needed::Source(name) => {
             let found = Arc::new(read.map_or_else(MergedSource::default, MergedSource::of));
-            let keys = listing.map(|pool| (pool.wanted.clone(), name.to_owned()));
-            self.sources.extend(keys.map(|key| (key, Arc::clone(&found))));
+            for pool in pools.values().filter(|pool| pool.sources.contains(name)) {
+                facts.of_mut(pool).planned_sources.insert(name.clone(), Arc::clone(&found));
+            }
         }
+        Needed::Maker(_) | Needed::Generated(_) | Needed::Existence(_) => {}
     }
 }
 
 /// What `planned` sets in motion on `pools`, where these node disruption `policies` are in force.
-pub(super) fn outlook(
+pub(super) fn forecast(
     pools: &BTreeMap<String, Pool>,
-    studies: &Studies,
+    facts: &Facts,
     policies: Option<&Policies>,
     planned: PlannedChange<'_>,
-) -> Outlook {
+) -> Forecast {
     if let Some(result) = planned.result.filter(|_| !planned.takes_back)
         && let Some(remedy) = reaches_nobody(pools, result)
     {
-        return Outlook::Known(Err(remedy));
+        return Forecast::Known(Err(remedy));
     }
     if let Some(remedy) = planned.result.and_then(|result| breaks_pools(pools, result, planned.takes_back)) {
-        return Outlook::Known(Err(remedy));
+        return Forecast::Known(Err(remedy));
     }
     let specs = Specs::of(planned);
-    let views: Vec<_> = pools.values().filter_map(|pool| View::of(pool, planned, &specs, studies)).collect();
+    let views: Vec<_> = pools.values().filter_map(|pool| View::of(pool, planned, &specs, facts)).collect();
     let unread: BTreeSet<_> = views.iter().flat_map(View::unread).collect();
     if !unread.is_empty() {
-        return Outlook::Unread(unread.into_iter().collect());
+        return Forecast::Unread(unread.into_iter().collect());
     }
     if let Some(remedy) = views.iter().filter(|_| !planned.takes_back).find_map(View::lasting) {
-        return Outlook::Known(Err(remedy));
+        return Forecast::Known(Err(remedy));
     }
     let mut effect = Effect::default();
     for view in &views {
         if view.add_to(&mut effect, policies).is_none() {
-            return Outlook::Unlisted(MACHINE_CONFIGURATION);
+            return Forecast::Unlisted(MACHINE_CONFIGURATION);
         }
     }
     if !planned.takes_back {
         effect.notes.extend(planned.result.and_then(|result| beside(pools, result)));
     }
     effect.notes.dedup();
-    Outlook::Known(Ok(effect))
+    Forecast::Known(Ok(effect))
 }
 
 /// Pools that carry nothing that runs for users.
@@ -207,30 +156,23 @@ fn reaches_nobody(pools: &BTreeMap<String, Pool>, object: &Value) -> Option<Stri
     selecting.iter().all(|pool| pool.machines == 0).then(|| reaches_no_machine(&names))
 }
 
-/// Why an object for these pools would be of no use.
-pub(super) fn reaches_no_machine(pools: &[&str]) -> String {
-    format!(
-        "MachineConfigPool {} has no machines, so the setting would reach none: aim at master where masters run the workloads",
-        pools.join(", ")
-    )
-}
-
 /// A planned change, as one pool sees it: an object that it selects now, afterwards, or both.
 struct View<'a> {
     pool: &'a Pool,
     object: &'a Value,
     differences: Option<&'a Differences>,
-    studies: &'a Studies,
+    facts: Option<&'a RenderedFacts>,
     leaving: &'a [String],
 }
 
 impl<'a> View<'a> {
     /// `None` if the pool has nothing to do with it.
-    fn of(pool: &'a Pool, planned: PlannedChange<'a>, specs: &Specs, studies: &'a Studies) -> Option<Self> {
+    fn of(pool: &'a Pool, planned: PlannedChange<'a>, specs: &Specs, facts: &'a Facts) -> Option<Self> {
         let change = seen_by(pool, planned);
         let object = change.result.or(change.live)?;
-        let differences = studies.differences.get(&(pool.wanted.clone(), specs.key(change)));
-        Some(Self { pool, object, differences, studies, leaving: planned.leaving })
+        let facts = facts.of(pool);
+        let differences = facts.and_then(|facts| facts.differences.get(&specs.key(change)));
+        Some(Self { pool, object, differences, facts, leaving: planned.leaving })
     }
 }
 
@@ -243,30 +185,28 @@ fn seen_by<'a>(pool: &Pool, planned: PlannedChange<'a>) -> PlannedChange<'a> {
 
 impl View<'_> {
     /// What must be read: what the pool has now, and where others bring the same, its other sources.
-    fn unread(&self) -> Vec<String> {
+    fn unread(&self) -> Vec<Needed> {
         let pool = self.pool;
         if pool.wanted.is_empty() {
             return Vec::new();
         }
         let Some(differences) = self.differences else {
-            return vec![pool.wanted.clone()];
+            return vec![Needed::Rendered(pool.wanted.clone())];
         };
         let is_ours_alone =
             differences.lasting.is_empty() && differences.contested.is_empty() && differences.removed.is_empty();
         if is_ours_alone && Rivals::among(differences).is_empty() {
             return Vec::new();
         }
-        let known = |source: &&String| self.studies.sources.contains_key(&(pool.wanted.clone(), (*source).clone()));
+        let is_known = |source: &&String| self.facts.is_some_and(|facts| facts.planned_sources.contains_key(*source));
         let others = pool.sources.iter().filter(|source| source.as_str() != name(self.object));
-        others.filter(|source| !known(source)).cloned().collect()
+        others.filter(|source| !is_known(source)).cloned().map(Needed::Source).collect()
     }
 
     /// The other sources that the pool has now, sorted by their names.
     fn listed(&self) -> impl Iterator<Item = (&str, &MergedSource)> {
-        let wanted = &self.pool.wanted;
-        let of_pool = self.studies.sources.range((wanted.clone(), String::new())..);
-        let of_pool = of_pool.take_while(move |((rendered, _), _)| rendered == wanted);
-        let all = of_pool.map(|((_, source), found)| (source.as_str(), found.as_ref()));
+        let of_pool = self.facts.into_iter().flat_map(|facts| &facts.planned_sources);
+        let all = of_pool.map(|(source, found)| (source.as_str(), found.as_ref()));
         // What was read for another list of the same content is not among them any more.
         all.filter(|(source, _)| *source != name(self.object) && self.pool.sources.contains(*source))
     }
@@ -391,157 +331,6 @@ impl View<'_> {
         pool.disturb(effect, disruption);
         Some(())
     }
-
-    /// Kernel arguments that other MachineConfigs set as well.
-    fn note_rivals(&self, found: &Differences, effect: &mut Effect) {
-        let rivals = Rivals::among(found);
-        for (ours, theirs) in rivals.pairs().take(TOLD) {
-            let by = self.sources().filter(|(_, other)| other.parts.sets(theirs));
-            let by: Vec<_> = by.map(|(source, _)| source.to_owned()).collect();
-            if by.is_empty() {
-                if self.listed().any(|(_, other)| other.parts.sets(theirs)) {
-                    continue;
-                }
-                // Rendered of a source that is something else by now, or that can't be read.
-                effect.notes.push(format!(
-                    "Kernel argument {theirs} is in what pool {} has rendered, and no other MachineConfig of the pool sets it now: its machines may \
-                     have it already.",
-                    self.pool.name
-                ));
-                continue;
-            }
-            let by = listed(&by);
-            effect.notes.push(if ours == theirs {
-                format!("Kernel argument {ours} is already provided by {by}: it would be set twice, and the machines would reboot unnecessarily. Switch off the option that brings it, or set the item aside.")
-            } else {
-                format!("Kernel argument {theirs} is set by {by}: it is on the command line beside {ours}, and the later one usually wins.")
-            });
-        }
-        if let Some(more) = rivals.count().checked_sub(TOLD).filter(|more| *more > 0) {
-            effect
-                .notes
-                .push(format!("There are {more} more such pairs of kernel arguments on pool {}.", self.pool.name));
-        }
-    }
-}
-
-/// As many pairs of kernel arguments as are told of a pool.
-const TOLD: usize = 10;
-
-/// Whether what is called so is a file: units have no path.
-fn is_file(name: &str) -> bool {
-    name.starts_with('/')
-}
-
-/// Other MachineConfigs that bring one of our files too.
-#[derive(Default)]
-struct Shared<'a> {
-    by: Vec<&'a str>,
-    /// The first of them that comes later in the order of merging.
-    overridden_by: Option<&'a str>,
-}
-
-/// The files that stay as they are on the pool of that name, in a sentence.
-fn note_overridden(pool: &str, shared: &BTreeMap<&str, Shared<'_>>, another: &dyn Fn(&str) -> bool) -> Option<String> {
-    let overridden: Vec<_> = shared
-        .iter()
-        .filter_map(|(file, found)| found.overridden_by.map(|by| (*file, by)))
-        .filter(|(file, _)| !another(file))
-        .collect();
-    match overridden.as_slice() {
-        [] => None,
-        [(file, by)] => Some(format!("On pool {pool} MachineConfig {by} overrides {file}: it stays as it is.")),
-        files => {
-            let told: Vec<_> = files.iter().map(|(file, by)| format!("{file} (by {by})")).collect();
-            Some(format!(
-                "On pool {pool} {} files are overridden and stay as they are: {}.",
-                files.len(),
-                listed(&told)
-            ))
-        }
-    }
-}
-
-/// The files of which a part stays as it is on the pool of that name, in a sentence.
-fn note_overridden_in_part(
-    pool: &str,
-    shared: &BTreeMap<&str, Shared<'_>>,
-    another: &dyn Fn(&str) -> bool,
-) -> Option<String> {
-    let overridden = shared.iter().filter_map(|(file, found)| found.overridden_by.map(|by| (*file, by)));
-    let told: Vec<_> =
-        overridden.filter(|(file, _)| another(file)).map(|(file, by)| format!("{file} (by {by})")).collect();
-    (!told.is_empty())
-        .then(|| format!("On pool {pool} other MachineConfigs override a part of files: {}.", listed(&told)))
-}
-
-/// The parts of units that stay as they are on the pool of that name, in a sentence.
-fn note_overridden_units(pool: &str, overridden: &BTreeMap<&str, &str>) -> Option<String> {
-    let told: Vec<_> =
-        overridden.iter().map(|(claim, by)| format!("{} (by {by})", claim.replacen(' ', ": ", 1))).collect();
-    (!told.is_empty()).then(|| {
-        format!(
-            "On pool {pool} other MachineConfigs override parts of units, which stay as they are: {}.",
-            listed(&told)
-        )
-    })
-}
-
-/// The files of other MachineConfigs that are replaced on the pool of that name, in a sentence.
-fn note_replaced(pool: &str, shared: &BTreeMap<&str, Shared<'_>>, replaces: &dyn Fn(&str) -> bool) -> Option<String> {
-    let in_force: Vec<_> =
-        shared.iter().filter(|(file, found)| found.overridden_by.is_none() && replaces(file)).collect();
-    let owners = |found: &Shared<'_>| listed(&found.by.iter().map(|by| (*by).to_owned()).collect::<Vec<_>>());
-    match in_force.as_slice() {
-        [] => None,
-        [(file, found)] => Some(format!("On pool {pool} it replaces {file} of MachineConfig {}.", owners(found))),
-        files => {
-            let told: Vec<_> = files.iter().map(|(file, found)| format!("{file} (of {})", owners(found))).collect();
-            let told = listed(&told);
-            Some(format!("On pool {pool} it replaces {} files of other MachineConfigs: {told}.", files.len()))
-        }
-    }
-}
-
-/// New kernel arguments, and those that other objects bring under the same name.
-struct Rivals<'a> {
-    ours: BTreeSet<&'a str>,
-    theirs: BTreeMap<&'a str, BTreeSet<&'a str>>,
-}
-
-impl<'a> Rivals<'a> {
-    fn among(differences: &'a Differences) -> Self {
-        let ours: BTreeSet<_> = differences.new_arguments.iter().map(String::as_str).collect();
-        let mut theirs: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-        for argument in &differences.other_arguments {
-            theirs.entry(name_of(argument)).or_default().insert(argument.as_str());
-        }
-        Self { ours, theirs }
-    }
-
-    fn of(&self, argument: &str) -> Option<&BTreeSet<&'a str>> {
-        self.theirs.get(name_of(argument))
-    }
-
-    fn is_empty(&self) -> bool {
-        !self.ours.iter().any(|ours| self.of(ours).is_some())
-    }
-
-    /// How many pairs there are.
-    fn count(&self) -> usize {
-        self.ours.iter().filter_map(|ours| self.of(ours)).fold(0, |sum, theirs| sum.saturating_add(theirs.len()))
-    }
-
-    /// Ours, each with one of theirs; sorted.
-    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        let theirs = |ours: &'_ str| self.of(ours).into_iter().flatten();
-        self.ours.iter().flat_map(move |ours| theirs(ours).map(move |theirs| (*ours, *theirs)))
-    }
-}
-
-/// The name of a kernel argument.
-fn name_of(argument: &str) -> &str {
-    argument.split('=').next().unwrap_or_default()
 }
 
 /// Digests of the specs of a planned change, which may be large: they are made once for all pools.
@@ -562,12 +351,3 @@ impl Specs {
         format!("{} {}", digest(seen.live, &self.live), digest(seen.result, &self.result))
     }
 }
-
-fn name(object: &Value) -> &str {
-    object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod policies;
-#[cfg(test)]
-mod tests;
