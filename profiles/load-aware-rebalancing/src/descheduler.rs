@@ -1,14 +1,12 @@
 //! The KubeDescheduler `cluster`, in the shape that the installed release serves.
 
+use profile_sdk::kinds::{KUBE_DESCHEDULER, KUBE_DESCHEDULER_NAME, KUBE_DESCHEDULER_NAMESPACE};
 use profile_sdk::{Body, Draft, DraftError, Impact, Inputs, ObjectRef, render};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::options::{LoadAware, Mode, Thresholds};
 use crate::{descheduler_crd, descheduler_object, limits};
-
-pub(crate) const NAME: &str = "cluster";
-pub(crate) const NAMESPACE: &str = "openshift-kube-descheduler-operator";
 
 /// The profiles of the descheduler operator that rebalance virtual machines, best first: general availability came with
 /// OpenShift 4.20, the Dev name with 4.18, and 4.17 has only the generic one for long-running pods.
@@ -79,9 +77,9 @@ fn eligible(profile: &str, verb: &str) -> String {
 fn blocked(remedy: String) -> Body {
     let target = ObjectRef {
         api_version: "operator.openshift.io/v1".to_owned(),
-        kind: "KubeDescheduler".to_owned(),
-        namespace: Some(NAMESPACE.to_owned()),
-        name: NAME.to_owned(),
+        kind: KUBE_DESCHEDULER.kind.to_owned(),
+        namespace: Some(KUBE_DESCHEDULER_NAMESPACE.to_owned()),
+        name: KUBE_DESCHEDULER_NAME.to_owned(),
     };
     Body::Blocked { target, remedy }
 }

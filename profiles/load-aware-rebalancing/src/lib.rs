@@ -7,9 +7,11 @@ mod descheduler;
 mod limits;
 mod options;
 
-use profile_sdk::platform::{
-    HYPER_CONVERGED, HYPER_CONVERGED_NAME, QUESTIONS, Role, hyper_converged, needs_hyper_converged, roles,
+use profile_sdk::kinds::{
+    HYPER_CONVERGED, HYPER_CONVERGED_NAME, KUBE_DESCHEDULER, KUBE_DESCHEDULER_NAME, KUBE_DESCHEDULER_NAMESPACE,
+    MACHINE_CONFIG, hyper_converged,
 };
+use profile_sdk::platform::{QUESTIONS, Role, needs_hyper_converged, roles};
 use profile_sdk::{
     AUTOPILOT, About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, NodeQuestion, OptionsError,
     Planner, Prerequisite, Profile, Read, Rival, parse_options, render,
@@ -32,14 +34,6 @@ static ABOUT: About = About {
     advertised: true,
 };
 
-const MACHINE_CONFIG: Kind = Kind {
-    group: "machineconfiguration.openshift.io",
-    versions: &["v1"],
-    kind: "MachineConfig",
-    plural: "machineconfigs",
-};
-const KUBE_DESCHEDULER: Kind =
-    Kind { group: "operator.openshift.io", versions: &["v1"], kind: "KubeDescheduler", plural: "kubedeschedulers" };
 const CRD: Kind = Kind {
     group: "apiextensions.k8s.io",
     versions: &["v1"],
@@ -50,7 +44,7 @@ const CRD: Kind = Kind {
 static KINDS: &[Declared] = &[
     Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some("99-worker-psi-karg"), namespace: None },
     Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some("99-master-psi-karg"), namespace: None },
-    Declared { kind: KUBE_DESCHEDULER, access: Access::Create, name: Some(descheduler::NAME), namespace: None },
+    Declared { kind: KUBE_DESCHEDULER, access: Access::Create, name: Some(KUBE_DESCHEDULER_NAME), namespace: None },
     Declared { kind: HYPER_CONVERGED, access: Access::Read, name: Some(HYPER_CONVERGED_NAME), namespace: None },
     Declared { kind: CRD, access: Access::Read, name: Some("kubedeschedulers.operator.openshift.io"), namespace: None },
 ];
@@ -94,8 +88,8 @@ fn descheduler_crd() -> Read {
 fn descheduler_object() -> Read {
     Read {
         kind: KUBE_DESCHEDULER,
-        namespace: Some(descheduler::NAMESPACE.to_owned()),
-        name: descheduler::NAME.to_owned(),
+        namespace: Some(KUBE_DESCHEDULER_NAMESPACE.to_owned()),
+        name: KUBE_DESCHEDULER_NAME.to_owned(),
         elsewhere: false,
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Each limit is taken on its own, and only the HyperConverged values that were really used are recorded as inputs.
 
+use profile_sdk::kinds::hyper_converged;
 use profile_sdk::{DraftError, Inputs};
 use serde_json::Value;
 
-use crate::hyper_converged;
 use crate::options::LoadAware;
 
 /// KubeVirt's own defaults, in force where HyperConverged sets nothing.

@@ -7,6 +7,7 @@
 mod draft;
 mod inputs;
 mod kind;
+pub mod kinds;
 pub mod platform;
 mod template;
 

@@ -4,28 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::{DraftError, Inputs, Kind, NodeQuestion, Prerequisite, Read};
-
-/// The object that configures KubeVirt and all that comes with it. v1 groups the fields of v1beta1 differently.
-pub const HYPER_CONVERGED: Kind =
-    Kind { group: "hco.kubevirt.io", versions: &["v1", "v1beta1"], kind: "HyperConverged", plural: "hyperconvergeds" };
-
-/// Its operator takes no other name (kubevirt/hyperconverged-cluster-operator, `HyperConvergedName`).
-pub const HYPER_CONVERGED_NAME: &str = "kubevirt-hyperconverged";
-
-/// OpenShift Virtualization has it here; upstream and OKD have it in `kubevirt-hyperconverged`, or wherever its operator runs.
-const HYPER_CONVERGED_NAMESPACE: &str = "openshift-cnv";
-
-/// The HyperConverged of the cluster, wherever it is.
-#[must_use]
-pub fn hyper_converged() -> Read {
-    Read {
-        kind: HYPER_CONVERGED,
-        namespace: Some(HYPER_CONVERGED_NAMESPACE.to_owned()),
-        name: HYPER_CONVERGED_NAME.to_owned(),
-        elsewhere: true,
-    }
-}
+use crate::kinds::{HYPER_CONVERGED, MACHINE_CONFIG, hyper_converged};
+use crate::{DraftError, Inputs, NodeQuestion, Prerequisite, Read};
 
 /// That it must be there.
 #[must_use]
@@ -111,13 +91,6 @@ pub fn roles(inputs: &Inputs) -> Vec<Role> {
 pub fn namespace(inputs: &Inputs) -> Result<String, DraftError> {
     Ok(inputs.found(&hyper_converged())?.namespace.unwrap_or_default())
 }
-
-const MACHINE_CONFIG: Kind = Kind {
-    group: "machineconfiguration.openshift.io",
-    versions: &["v1"],
-    kind: "MachineConfig",
-    plural: "machineconfigs",
-};
 
 /// How the kubelets of workers are started.
 pub const KUBELET_OF_WORKERS: &str = "01-worker-kubelet";

@@ -6,13 +6,14 @@
 
 mod options;
 
+use profile_sdk::kinds::{HYPER_CONVERGED, HYPER_CONVERGED_NAME, MACHINE_CONFIG, hyper_converged};
 use profile_sdk::platform::{
-    HYPER_CONVERGED, HYPER_CONVERGED_NAME, KUBELET_OF_WORKERS, QUESTIONS, Role, hyper_converged, kubelet_of_workers,
-    namespace, needs_hyper_converged, patched, reads_settings, roles,
+    KUBELET_OF_WORKERS, QUESTIONS, Role, kubelet_of_workers, namespace, needs_hyper_converged, patched, reads_settings,
+    roles,
 };
 use profile_sdk::{
-    AUTOPILOT, About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, NodeQuestion, ObjectRef,
-    OptionsError, Planner, Prerequisite, Profile, Read, Rival, parse_options, render,
+    AUTOPILOT, About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, NodeQuestion, ObjectRef, OptionsError,
+    Planner, Prerequisite, Profile, Read, Rival, parse_options, render,
 };
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -32,12 +33,6 @@ static ABOUT: About = About {
     advertised: true,
 };
 
-const MACHINE_CONFIG: Kind = Kind {
-    group: "machineconfiguration.openshift.io",
-    versions: &["v1"],
-    kind: "MachineConfig",
-    plural: "machineconfigs",
-};
 static KINDS: &[Declared] = &[
     Declared { kind: MACHINE_CONFIG, access: Access::Write, name: Some(SWAP_CONFIG), namespace: None },
     Declared { kind: MACHINE_CONFIG, access: Access::Read, name: Some(KUBELET_OF_WORKERS), namespace: None },

@@ -1,6 +1,7 @@
 //! What a feature is, and whether it is planned on a cluster.
 
-use profile_sdk::platform::{HYPER_CONVERGED, reads_settings, sets_up_machines};
+use profile_sdk::kinds::{HYPER_CONVERGED, KUBELET_CONFIG, MACHINE_CONFIG};
+use profile_sdk::platform::{reads_settings, sets_up_machines};
 use profile_sdk::{DraftError, Impact, Kind, NodeQuestion};
 use serde_json::Value;
 
@@ -160,8 +161,8 @@ impl Feature {
     pub(crate) fn kinds(&self) -> (&'static [Kind], &'static [Kind]) {
         match &self.brings {
             Brings::HyperConverged(_) => (&[HYPER_CONVERGED], &[]),
-            Brings::Kubelet(_) => (&[crate::kinds::KUBELET_CONFIG], &[]),
-            Brings::Machines(_) => (&[crate::kinds::MACHINE_CONFIG], &[]),
+            Brings::Kubelet(_) => (&[KUBELET_CONFIG], &[]),
+            Brings::Machines(_) => (&[MACHINE_CONFIG], &[]),
             Brings::Objects { needs, may_have, .. } => (*needs, *may_have),
         }
     }

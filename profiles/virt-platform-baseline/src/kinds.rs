@@ -1,20 +1,11 @@
 //! What the profile touches: kinds and the names of its objects, what these grant to others, and who else writes them.
 
-use profile_sdk::platform::{HYPER_CONVERGED, HYPER_CONVERGED_NAME, KUBELET_OF_WORKERS};
+use profile_sdk::kinds::{
+    HYPER_CONVERGED, HYPER_CONVERGED_NAME, KUBE_DESCHEDULER, KUBE_DESCHEDULER_NAME, KUBELET_CONFIG, MACHINE_CONFIG,
+};
+use profile_sdk::platform::KUBELET_OF_WORKERS;
 use profile_sdk::{Access, Declared, Grant, Kind};
 
-pub(crate) const MACHINE_CONFIG: Kind = Kind {
-    group: "machineconfiguration.openshift.io",
-    versions: &["v1"],
-    kind: "MachineConfig",
-    plural: "machineconfigs",
-};
-pub(crate) const KUBELET_CONFIG: Kind = Kind {
-    group: "machineconfiguration.openshift.io",
-    versions: &["v1"],
-    kind: "KubeletConfig",
-    plural: "kubeletconfigs",
-};
 pub(crate) const NODE_HEALTH_CHECK: Kind = Kind {
     group: "remediation.medik8s.io",
     versions: &["v1alpha1"],
@@ -40,9 +31,6 @@ pub(crate) const FENCE_AGENTS_REMEDIATION_TEMPLATE: Kind = Kind {
     kind: "FenceAgentsRemediationTemplate",
     plural: "fenceagentsremediationtemplates",
 };
-/// Written by the profile load-aware-rebalancing; whether it is there decides about its dashboard.
-pub(crate) const KUBE_DESCHEDULER: Kind =
-    Kind { group: "operator.openshift.io", versions: &["v1"], kind: "KubeDescheduler", plural: "kubedeschedulers" };
 pub(crate) const UI_PLUGIN: Kind =
     Kind { group: "observability.openshift.io", versions: &["v1alpha1"], kind: "UIPlugin", plural: "uiplugins" };
 pub(crate) const PERSES_DASHBOARD: Kind =
@@ -101,7 +89,8 @@ const fn written(kind: Kind, name: &'static str) -> Declared {
 
 pub(crate) static KINDS: &[Declared] = &[
     Declared { kind: HYPER_CONVERGED, access: Access::Update, name: Some(HYPER_CONVERGED_NAME), namespace: None },
-    Declared { kind: KUBE_DESCHEDULER, access: Access::Read, name: Some("cluster"), namespace: None },
+    // Whether the descheduler is there decides about its dashboard.
+    Declared { kind: KUBE_DESCHEDULER, access: Access::Read, name: Some(KUBE_DESCHEDULER_NAME), namespace: None },
     Declared { kind: FENCE_AGENTS_REMEDIATION_TEMPLATE, access: Access::Ask, name: None, namespace: None },
     Declared { kind: MACHINE_CONFIG, access: Access::Read, name: Some(KUBELET_OF_WORKERS), namespace: None },
     machine_config("90-worker-swap-online"),

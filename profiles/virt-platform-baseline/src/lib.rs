@@ -12,9 +12,8 @@ mod options;
 mod situation;
 mod table;
 
-use profile_sdk::platform::{
-    HYPER_CONVERGED_NAME, hyper_converged, kubelet_of_workers, namespace, needs_hyper_converged,
-};
+use profile_sdk::kinds::{HYPER_CONVERGED_NAME, hyper_converged};
+use profile_sdk::platform::{kubelet_of_workers, namespace, needs_hyper_converged};
 use profile_sdk::{
     AUTOPILOT, About, Body, Declared, Draft, DraftError, Grant, Impact, Inputs, LeftOutFeature, NodeQuestion,
     OptionsError, Planner, Prerequisite, Profile, Read, Rival, parse_options,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use profile_sdk::platform::{self, Role, hyper_converged};
+use profile_sdk::kinds::hyper_converged;
+use profile_sdk::platform::{self, Role};
 use profile_sdk::{DraftError, Inputs, NodeQuestion};
 use serde_json::{Value, json};
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use profile_sdk::kinds::{KUBE_DESCHEDULER, MACHINE_CONFIG};
 use profile_sdk::platform::CONTROL_PLANE_WORKS;
 use profile_sdk::{Body, Inputs, Kind, Surroundings};
 use serde_json::{Value, json};
@@ -9,8 +10,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::feature::{AskedBy, Condition};
 use crate::kinds::{
-    FENCE_AGENTS_REMEDIATION_TEMPLATE, KUBE_DESCHEDULER, MACHINE_CONFIG, NODE_HEALTH_CHECK, PERSES_DASHBOARD,
-    PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN,
+    FENCE_AGENTS_REMEDIATION_TEMPLATE, NODE_HEALTH_CHECK, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE,
+    UI_PLUGIN,
 };
 
 /// A cluster: HyperConverged as it is, whether masters take virtual machines, and what is so of its nodes.

@@ -1,7 +1,7 @@
 //! Quotas that count what virtual machines see.
 
 use profile_sdk::DraftError;
-use profile_sdk::platform::hyper_converged;
+use profile_sdk::kinds::hyper_converged;
 use serde_json::{Value, json};
 
 use crate::feature::{AskedBy, Brings, Feature, Maturity};

@@ -1,11 +1,12 @@
 //! Dashboards and alerts for what the baseline sets up.
 
+use profile_sdk::kinds::KUBE_DESCHEDULER;
 use profile_sdk::platform::namespace;
 use profile_sdk::{DraftError, Impact};
 use serde_json::json;
 
 use crate::feature::{AskedBy, Brings, Feature, FeatureState, Maturity, Part};
-use crate::kinds::{KUBE_DESCHEDULER, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN};
+use crate::kinds::{PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN};
 use crate::situation::Situation;
 
 /// Alerts alone are of use where nothing shows dashboards.

@@ -1,7 +1,7 @@
 //! Machines that lose their storage are seen.
 
 use profile_sdk::Impact;
-use profile_sdk::platform::hyper_converged;
+use profile_sdk::kinds::hyper_converged;
 use serde_json::{Value, json};
 
 use crate::feature::{AskedBy, Brings, Feature, Maturity, NamedBy, Part};
