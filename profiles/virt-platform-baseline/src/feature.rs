@@ -5,13 +5,15 @@ use profile_sdk::platform::{reads_settings, sets_up_machines};
 use profile_sdk::{DraftError, Impact, Kind, NodeQuestion};
 use serde_json::Value;
 
-use crate::options::{Choice, PlatformBaseline};
+use crate::options::{Choice, Features, PlatformBaseline};
 use crate::situation::{Asked, Situation};
 
 /// One feature of the baseline, as data: what decides whether it is planned, and what it brings.
 pub(crate) struct Feature {
     /// Its name in the options and in `spec.items`.
     pub(crate) name: &'static str,
+    /// The option that switches it on or off.
+    pub(crate) choice: fn(&Features) -> Option<Choice>,
     /// What it does, as a clause whose subject is the feature.
     pub(crate) does: &'static str,
     pub(crate) maturity: Maturity,
@@ -197,7 +199,7 @@ impl Feature {
     pub(crate) fn standing(&self, situation: &Situation<'_>) -> Result<FeatureState, DraftError> {
         let off = |reason: String| Ok(FeatureState::Off(reason));
         let option = format!("options.platformBaseline.features.{}", self.name);
-        let choice = situation.options.features.choice(self);
+        let choice = (self.choice)(&situation.options.features);
         let named = self.named_by.as_ref().is_some_and(|named_by| (named_by.is_set)(situation.options));
         match choice {
             Some(Choice::Disabled) => return off(format!("{option} is Disabled")),

@@ -9,6 +9,7 @@ use crate::kinds::CLUSTER_ROLE_BINDING;
 /// The filters and the pipeline are in the object that `logging` brings: neither is of use without the other.
 pub(crate) static FEATURE: Feature = Feature {
     name: "auditLogging",
+    choice: |features| features.audit_logging,
     does: "keeps what people do to the API among the logs, without what the system does to itself",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-audit-logging"),

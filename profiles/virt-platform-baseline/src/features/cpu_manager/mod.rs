@@ -8,6 +8,7 @@ use crate::feature::{AskedBy, Brings, Feature, Maturity};
 /// this policy does not start.
 pub(crate) static FEATURE: Feature = Feature {
     name: "cpuManager",
+    choice: |features| features.cpu_manager,
     does: "gives virtual machines that ask for dedicated CPUs whole cores, and keeps CPUs 0 and 1 for the system",
     maturity: Maturity::DeveloperPreview,
     // CPUManager is a gate of KubeVirt, which HyperConverged sets itself, and none of HyperConverged (its `featureGates`, 1.11 to main).

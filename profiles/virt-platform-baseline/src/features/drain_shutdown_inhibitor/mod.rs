@@ -5,6 +5,7 @@ use crate::machines::{File, Payload, Unit};
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "drainShutdownInhibitor",
+    choice: |features| features.drain_shutdown_inhibitor,
     does: "has a machine that shuts down ask its virtual machines to shut down first",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-vm-drain-shutdown-inhibitor"),

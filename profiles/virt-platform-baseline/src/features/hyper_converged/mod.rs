@@ -8,6 +8,7 @@ use crate::situation::Situation;
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "hyperConverged",
+    choice: |features| features.hyper_converged,
     does: "keeps HyperConverged from being taken away while there are virtual machines",
     maturity: Maturity::GeneralAvailability,
     asked_by: AskedBy::Nothing,

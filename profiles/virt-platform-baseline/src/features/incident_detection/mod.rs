@@ -6,6 +6,7 @@ use crate::kinds::UI_PLUGIN;
 /// A field of the object that `observability` brings.
 pub(crate) static FEATURE: Feature = Feature {
     name: "incidentDetection",
+    choice: |features| features.incident_detection,
     does: "groups alerts that belong together into incidents, by an analyzer that the console's plugin for monitoring starts",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-incident-detection"),

@@ -12,6 +12,7 @@ pub(crate) static SETTINGS: Document =
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "ksmMetrics",
+    choice: |features| features.ksm_metrics,
     does: "has the monitoring of the cluster tell what the kernel merges on each machine",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-ksm-zero-only"),

@@ -6,6 +6,7 @@ use crate::machines::{File, Payload, Unit};
 /// KubeVirt's own samepage merging merges all equal pages: whoever has set it wants something else.
 pub(crate) static FEATURE: Feature = Feature {
     name: "ksmZeroPages",
+    choice: |features| features.ksm_zero_pages,
     does: "has the kernel keep one copy of all pages of zeros, and merge no others",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-ksm-zero-only"),

@@ -7,6 +7,7 @@ use crate::feature::{AskedBy, Brings, Feature, Maturity};
 /// With `autoSizingReserved` the reserve grows with the machine: it is a field of spec, beside the settings of the kubelet, not one of them.
 pub(crate) static FEATURE: Feature = Feature {
     name: "kubeletPerformance",
+    choice: |features| features.kubelet_performance,
     does: "lets kubelets carry 500 pods and report all images, and reserves memory for the system by the size of the machine",
     maturity: Maturity::TechnologyPreview,
     asked_by: AskedBy::Annotation("enable-kubelet-performance-settings"),

@@ -10,6 +10,7 @@ use crate::situation::Situation;
 /// No storage class is right everywhere, and the schema demands one.
 pub(crate) static FEATURE: Feature = Feature {
     name: "logging",
+    choice: |features| features.logging,
     does: "keeps the logs of the platform and of applications for a week, and shows them in the console",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-logging"),

@@ -8,11 +8,13 @@ use crate::kinds::{
     CLUSTER_ROLE, CLUSTER_ROLE_BINDING, DAEMON_SET, NAMESPACE, PERSES_DASHBOARD, PERSES_DATASOURCE, POD_MONITOR,
     PROMETHEUS_RULE, ROLE, ROLE_BINDING, SECURITY_CONTEXT_CONSTRAINTS, SERVICE_ACCOUNT,
 };
+use crate::options::EXPORTER_SETTINGS;
 use crate::situation::Situation;
 
 /// The exporter's image is not ours to choose.
 pub(crate) static FEATURE: Feature = Feature {
     name: "metricsExporter",
+    choice: |features| features.metrics_exporter,
     does: "has an exporter on each worker tell of the storage latencies of virtual machines, with a dashboard and alerts",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-kubevirt-metrics-exporter"),
@@ -41,24 +43,6 @@ pub(crate) static FEATURE: Feature = Feature {
     },
 };
 
-/// The settings of the exporter, with what they are where the options do not say otherwise.
-pub(crate) const SETTINGS: [(&str, &str); 14] = [
-    ("ENABLE_QMP", "true"),
-    ("QMP_POLL_INTERVAL", "1m"),
-    ("ENABLE_QGA", "true"),
-    ("QGA_POLL_INTERVAL", "1m"),
-    ("ENABLE_EBPF", "true"),
-    ("ENABLE_EBPF_BLOCK", "true"),
-    ("ENABLE_EBPF_NFS", "true"),
-    ("ENABLE_EBPF_NFS_KPROBE", "false"),
-    ("EBPF_SCAN_INTERVAL", "30"),
-    ("ENABLE_KVM", "true"),
-    ("KVM_POLL_INTERVAL", "30s"),
-    ("ENABLE_CGROUP", "true"),
-    ("CGROUP_POLL_INTERVAL", "30s"),
-    ("LOG_LEVEL", "info"),
-];
-
 fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     let options = &situation.options.metrics_exporter;
     let part = |item: &str, text: &'static str| Part::parse(&format!("metrics-exporter-{item}"), text);
@@ -67,7 +51,7 @@ fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     let container = &mut exporter.object["spec"]["template"]["spec"]["containers"][0];
     container["image"] = json!(options.image);
     let mut env = vec![json!({"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}})];
-    env.extend(SETTINGS.iter().map(|(name, default)| {
+    env.extend(EXPORTER_SETTINGS.iter().map(|(name, default)| {
         let value = options.env.get(*name).map_or(*default, String::as_str);
         json!({"name": name, "value": value})
     }));

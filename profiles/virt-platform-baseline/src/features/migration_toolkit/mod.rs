@@ -9,6 +9,7 @@ use crate::kinds::FORKLIFT_CONTROLLER;
 /// The switches are texts: the kind knows no others.
 pub(crate) static FEATURE: Feature = Feature {
     name: "migrationToolkit",
+    choice: |features| features.migration_toolkit,
     does: "brings the migration toolkit for virtualization, with its plugin for the console, validation and volume populators",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-mtv"),

@@ -13,6 +13,7 @@ const TEMPLATE: &str = "fenceagentsremediationtemplate-default";
 /// Of the two limits for how many may be unhealthy only `minHealthy` is set: the server sets none of them beside it.
 pub(crate) static FEATURE: Feature = Feature {
     name: "nodeHealthCheck",
+    choice: |features| features.node_health_check,
     does: "fences workers that are not ready for five minutes, as long as more than half of them are, so that their virtual machines start elsewhere",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-node-remediation"),

@@ -9,6 +9,7 @@ use crate::situation::NUMA;
 /// what the machine reserves, which nobody can know here.
 pub(crate) static FEATURE: Feature = Feature {
     name: "numa",
+    choice: |features| features.numa,
     does: "takes CPUs and devices of a virtual machine from one NUMA node, where it can be",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Nothing,

@@ -12,6 +12,7 @@ use crate::situation::Situation;
 /// Alerts alone are of use where nothing shows dashboards.
 pub(crate) static FEATURE: Feature = Feature {
     name: "observability",
+    choice: |features| features.observability,
     does: "shows the platform beneath virtual machines on a dashboard of the console, and alerts on what can go wrong with it",
     maturity: Maturity::GeneralAvailability,
     asked_by: AskedBy::Nothing,

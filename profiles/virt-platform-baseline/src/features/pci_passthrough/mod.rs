@@ -7,6 +7,7 @@ use crate::situation::PCI_DEVICES;
 /// Kernels for AMD map by default; for Intel they must be told. With `iommu=pt` the devices of the machine itself are not slowed down.
 pub(crate) static FEATURE: Feature = Feature {
     name: "pciPassthrough",
+    choice: |features| features.pci_passthrough,
     does: "lets virtual machines have PCI devices of their machine",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-pci-passthrough"),

@@ -10,6 +10,7 @@ use crate::kinds::STORAGE_BASED_REMEDIATION_CONFIG;
 /// It detects, and fences nobody: that is up to `nodeHealthCheck`, which looks at what it reports.
 pub(crate) static FEATURE: Feature = Feature {
     name: "storageBasedRemediation",
+    choice: |features| features.storage_based_remediation,
     does: "detects machines that have lost the storage they share",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-node-remediation"),

@@ -6,6 +6,7 @@ use crate::machines::{File, Payload, Unit};
 /// A machine without the partition and the file goes on without swap.
 pub(crate) static FEATURE: Feature = Feature {
     name: "swap",
+    choice: |features| features.swap,
     does: "lets virtual machines use the partition labelled OCPSWAP, or the file /var/tmp/ocpswap.file, as swap, and keeps the system ahead of them",
     maturity: Maturity::GeneralAvailability,
     asked_by: AskedBy::Nothing,

@@ -5,6 +5,7 @@ use crate::machines::{File, Payload, Unit};
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "transparentHugePages",
+    choice: |features| features.transparent_huge_pages,
     does: "gives huge pages to programs that ask for them, as virtual machines do, and collects them faster",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-thp-tuning"),

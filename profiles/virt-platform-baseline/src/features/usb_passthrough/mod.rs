@@ -8,6 +8,7 @@ use crate::situation::{Situation, USB_DEVICES};
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "usbPassthrough",
+    choice: |features| features.usb_passthrough,
     does: "lets virtual machines have the USB devices of usbDevices",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Nothing,

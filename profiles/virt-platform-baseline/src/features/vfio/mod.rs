@@ -7,6 +7,7 @@ use crate::situation::IOMMU;
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "vfio",
+    choice: |features| features.vfio,
     does: "loads the driver through which virtual machines get PCI devices, and binds those of vfioDevices to it",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Nothing,
