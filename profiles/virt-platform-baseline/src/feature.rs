@@ -1,25 +1,27 @@
-//! What a feature is, and whether it is planned on a cluster.
+//! A feature as data: the choices and conditions that decide about it, and the objects that it
+//! brings. The decision itself is in `feature_state`.
 
 use profile_sdk::kinds::{HYPER_CONVERGED, KUBELET_CONFIG, MACHINE_CONFIG};
-use profile_sdk::platform::{reads_settings, sets_up_machines};
 use profile_sdk::{DraftError, Impact, Kind, NodeQuestion};
 use serde_json::Value;
 
+use crate::machine_config::Payload;
 use crate::options::{Choice, Features, PlatformBaseline};
-use crate::situation::{Asked, Situation};
+use crate::situation::Situation;
 
-/// One feature of the baseline, as data: what decides whether it is planned, and what it brings.
+/// One feature of the baseline.
 pub(crate) struct Feature {
     /// Its name in the options and in `spec.items`.
     pub(crate) name: &'static str,
     /// The option that switches it on or off.
     pub(crate) choice: fn(&Features) -> Option<Choice>,
-    /// What it does, as a clause whose subject is the feature.
+    /// Its effect, as a clause whose subject is the feature.
     pub(crate) does: &'static str,
     pub(crate) maturity: Maturity,
     /// How administrators asked for it before there was this profile.
     pub(crate) asked_by: AskedBy,
-    /// The option that names what it is for, and so asks for it too. Who names it knows the cluster.
+    /// The option that names the devices or storage that it is for. Setting it asks for the feature
+    /// too: whoever names them knows the cluster.
     pub(crate) named_by: Option<NamedBy>,
     /// All of these must hold.
     pub(crate) conditions: &'static [Condition],
@@ -28,9 +30,35 @@ pub(crate) struct Feature {
     pub(crate) brings: Brings,
 }
 
+impl Feature {
+    /// The kinds that it writes and can't do without.
+    pub(crate) fn required_kinds(&self) -> &'static [Kind] {
+        match &self.brings {
+            Brings::HyperConverged(_) => &[HYPER_CONVERGED],
+            Brings::Kubelet(_) => &[KUBELET_CONFIG],
+            Brings::Machines(_) => &[MACHINE_CONFIG],
+            Brings::Objects { required_kinds, .. } => required_kinds,
+        }
+    }
+
+    /// The kinds that it writes only where they are served.
+    pub(crate) fn optional_kinds(&self) -> &'static [Kind] {
+        match &self.brings {
+            Brings::HyperConverged(_) | Brings::Kubelet(_) | Brings::Machines(_) => &[],
+            Brings::Objects { optional_kinds, .. } => optional_kinds,
+        }
+    }
+
+    /// Whether machines reboot to take it in.
+    pub(crate) fn reboots_machines(&self) -> bool {
+        matches!(self.brings, Brings::Kubelet(_) | Brings::Machines(_))
+    }
+}
+
+/// How mature a feature is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maturity {
-    /// PlannedFeatures where nobody says otherwise.
+    /// Planned unless the options disable it.
     GeneralAvailability,
     TechnologyPreview,
     DeveloperPreview,
@@ -53,42 +81,52 @@ pub(crate) enum AskedBy {
     Annotation(&'static str),
 }
 
-/// An option that names what a feature is for.
+/// An option that names the devices or storage that a feature is for.
 pub(crate) struct NamedBy {
     pub(crate) option: &'static str,
     pub(crate) is_set: fn(&PlatformBaseline) -> bool,
-    /// There is nothing to do without.
+    /// Without the option there is nothing to plan.
     pub(crate) needed: bool,
 }
 
+/// Something that must be so on the cluster.
 pub(crate) enum Condition {
-    /// A label of a node says so. It may be wrong: the option overrules it.
-    OfNodes(&'static NodeQuestion, &'static str),
-    /// The field of HyperConverged is not set: whoever has set it wants something else.
-    Unconfigured { v1: &'static str, v1beta1: &'static str },
-    /// It does nothing without this one.
-    With(&'static Feature),
-    /// The kubelets read the settings that it writes. Where that can't be told they do.
-    SettingsAreRead,
-    /// It does nothing without this kind, whose objects others make.
+    /// A node has this, as its labels say. They may be wrong: the options overrule them.
+    NodeHas(&'static NodeQuestion, &'static str),
+    /// HyperConverged does not set this field: whoever has set it has another purpose in mind.
+    HyperConvergedLacks { v1: &'static str, v1beta1: &'static str },
+    /// This feature, without which it does nothing, is planned.
+    Planned(&'static Feature),
+    /// The kubelets read the drop-in directory that it writes to. Where that can't be known, they do.
+    KubeletsReadDropIns,
+    /// This kind, whose objects others make and without which it does nothing, is served.
     Served(&'static Kind),
 }
 
-/// What a feature brings.
+/// What a feature writes.
 pub(crate) enum Brings {
     /// Fields of the HyperConverged object.
     HyperConverged(fn(&Situation<'_>) -> Result<Value, DraftError>),
-    /// Fields of the spec of a KubeletConfig; there is one for each pool, for all features.
+    /// Fields of the spec of a KubeletConfig. There is one KubeletConfig for each pool, for all
+    /// features.
     Kubelet(fn() -> Value),
     /// A MachineConfig for each pool.
     Machines(MachineConfigs),
-    /// Objects, of kinds that it needs and of kinds without which the rest is of use all the same.
+    /// Objects of other operators, or of Kubernetes itself.
     Objects {
-        needs: &'static [Kind],
-        may_have: &'static [Kind],
+        /// Kinds without which the feature is not planned.
+        required_kinds: &'static [Kind],
+        /// Kinds without which the other objects are still useful.
+        optional_kinds: &'static [Kind],
         objects: fn(&Situation<'_>) -> Result<Vec<Part>, DraftError>,
     },
 }
+
+/// The wave of everything that machines get: one wave, after HyperConverged, so that they reboot
+/// once.
+pub(crate) const WAVE_OF_MACHINES: u32 = 1;
+/// The wave of objects that react to absent machines: they are written when all machines are back.
+pub(crate) const WAVE_AFTER_MACHINES: u32 = 2;
 
 /// One object that a feature brings.
 pub(crate) struct Part {
@@ -97,31 +135,32 @@ pub(crate) struct Part {
     pub(crate) impact: Impact,
     pub(crate) wave: u32,
     pub(crate) object: Value,
-    /// What the reviewer should know.
+    /// Notes for the reviewer.
     pub(crate) notes: Vec<String>,
-    /// Fields that do not go with it: the plan says so where they stay.
+    /// Fields that contradict the object: the plan says so where somebody else sets them.
     pub(crate) unwanted: &'static [&'static str],
-    /// The options ask for it, whether its kind is served or not.
-    pub(crate) insists: bool,
+    /// Whether the options ask for it, so that it is drafted even where its kind is not served.
+    pub(crate) explicitly_enabled: bool,
 }
 
 impl Part {
     pub(crate) fn new(item: impl Into<String>, impact: Impact, object: Value) -> Self {
-        Self { item: item.into(), impact, wave: 0, object, notes: Vec::new(), unwanted: &[], insists: false }
+        let item = item.into();
+        Self { item, impact, wave: 0, object, notes: Vec::new(), unwanted: &[], explicitly_enabled: false }
     }
 
-    /// From YAML that comes with the profile.
+    /// A part from YAML that comes with the profile.
     pub(crate) fn parse(item: &str, yaml: &'static str) -> Result<Self, DraftError> {
         Ok(Self::new(item, Impact::Medium, profile_sdk::parse("an object of the profile", yaml)?))
     }
 
-    /// In that namespace.
-    pub(crate) fn within(mut self, namespace: &str) -> Self {
+    /// The same part, in `namespace`.
+    pub(crate) fn in_namespace(mut self, namespace: &str) -> Self {
         self.object["metadata"]["namespace"] = Value::from(namespace);
         self
     }
 
-    /// Its kind, one of `kinds`.
+    /// The one of `kinds` that its object is of.
     pub(crate) fn kind<'a>(&self, mut kinds: impl Iterator<Item = &'a Kind>) -> Option<&'a Kind> {
         let group = self.object["apiVersion"].as_str().and_then(|version| version.split_once('/'));
         let group = group.map_or("", |(group, _)| group);
@@ -133,148 +172,20 @@ impl Part {
 pub(crate) struct MachineConfigs {
     /// The name, by role.
     pub(crate) name: fn(&str) -> String,
-    pub(crate) payload: fn(&PlatformBaseline) -> crate::machines::Payload,
+    pub(crate) payload: fn(&PlatformBaseline) -> Payload,
     pub(crate) masters: Masters,
 }
 
-/// Whether machines of the control plane that carry virtual machines get what workers get.
+/// Whether machines of the control plane that carry virtual machines get the MachineConfig that
+/// workers get.
 pub(crate) enum Masters {
-    /// They do.
+    /// They always do.
     AsWorkers,
-    /// Only if the options ask for the feature.
-    IfInsistedOn {
-        /// Why not otherwise.
+    /// They do only if the options enable the feature.
+    OnlyIfEnabledExplicitly {
+        /// Why they do not otherwise.
         because: &'static str,
-        /// What to think of then.
+        /// The risk that the reviewer is told if they do.
         note: &'static str,
     },
-}
-
-/// Whether a feature is planned.
-pub(crate) enum FeatureState {
-    /// It is; what the reviewer should know of that, and whether somebody insists on all of it, whatever the cluster lacks.
-    On { notes: Vec<String>, insists: bool },
-    /// It is not, and why.
-    Off(String),
-}
-
-impl Feature {
-    /// The kinds that it writes and needs, and those that it writes where they are served.
-    pub(crate) fn kinds(&self) -> (&'static [Kind], &'static [Kind]) {
-        match &self.brings {
-            Brings::HyperConverged(_) => (&[HYPER_CONVERGED], &[]),
-            Brings::Kubelet(_) => (&[KUBELET_CONFIG], &[]),
-            Brings::Machines(_) => (&[MACHINE_CONFIG], &[]),
-            Brings::Objects { needs, may_have, .. } => (*needs, *may_have),
-        }
-    }
-
-    /// What is not planned of it, because of kinds that are not served.
-    pub(crate) fn misses(&self, situation: &Situation<'_>) -> Option<String> {
-        let missing: Vec<_> = self.kinds().1.iter().filter(|kind| !situation.inputs.serves(kind)).collect();
-        let names: Vec<_> = missing.iter().map(|kind| kind.kind).collect();
-        (!names.is_empty())
-            .then(|| format!("only a part of it is planned: this cluster does not have {}", names.join(", ")))
-    }
-
-    /// What keeps it from being of use where nobody insists on it: the kinds that are not served, and machines that are set up elsewhere.
-    fn lacks(&self, situation: &Situation<'_>) -> Result<Option<String>, DraftError> {
-        let (needs, may_have) = self.kinds();
-        let names = |kinds: &[Kind]| kinds.iter().map(|kind| kind.kind).collect::<Vec<_>>().join(", ");
-        let lacks = |kind: &&Kind| !situation.inputs.serves(kind);
-        if let Some(kind) = needs.iter().find(lacks) {
-            return Ok(Some(format!("this cluster has no kind {}", kind.kind)));
-        }
-        let is_for_machines = matches!(self.brings, Brings::Machines(_) | Brings::Kubelet(_));
-        if is_for_machines && !sets_up_machines(situation.inputs)? {
-            let reason = "no MachineConfig reaches the machines of this cluster: where the control plane is hosted, set it up in the NodePools of the \
-                          hosting cluster";
-            return Ok(Some(reason.to_owned()));
-        }
-        let has_none = needs.is_empty() && may_have.iter().all(|kind| lacks(&kind));
-        Ok(has_none.then(|| format!("this cluster has no kind of these: {}", names(may_have))))
-    }
-
-    /// Whether it is planned in this situation.
-    pub(crate) fn standing(&self, situation: &Situation<'_>) -> Result<FeatureState, DraftError> {
-        let off = |reason: String| Ok(FeatureState::Off(reason));
-        let option = format!("options.platformBaseline.features.{}", self.name);
-        let choice = (self.choice)(&situation.options.features);
-        let named = self.named_by.as_ref().is_some_and(|named_by| (named_by.is_set)(situation.options));
-        match choice {
-            Some(Choice::Disabled) => return off(format!("{option} is Disabled")),
-            Some(Choice::Enabled) => {}
-            None if self.maturity == Maturity::GeneralAvailability || named => {}
-            None => match situation.asks_for(&self.asked_by)? {
-                Asked::Yes => {}
-                Asked::No => {
-                    return off(format!(
-                        "it is {}, and not on by default: set {option} to Enabled for it",
-                        self.maturity.name()
-                    ));
-                }
-                Asked::Unclear(what) => {
-                    return off(format!(
-                        "{what}, which asks for nothing: only \"true\" does. Correct it, or set {option}"
-                    ));
-                }
-            },
-        }
-        if let Some(NamedBy { option, needed: true, .. }) = self.named_by
-            && !named
-        {
-            return off(format!("options.platformBaseline.{option} is not set, and there is nothing to do without"));
-        }
-        let insists = choice == Some(Choice::Enabled) || named;
-        let mut notes = Vec::new();
-        for condition in self.conditions {
-            match condition {
-                Condition::Unconfigured { v1, v1beta1 } => {
-                    let path = if situation.is_v1 { v1 } else { v1beta1 };
-                    if situation.is_configured(path)? {
-                        return off(format!(
-                            "HyperConverged has {path}, which wants something else: take it out first"
-                        ));
-                    }
-                }
-                Condition::OfNodes(question, what) if !situation.inputs.of_nodes(question) => {
-                    if !insists {
-                        return off(format!("no node has {what}: set {option} to Enabled if that is wrong"));
-                    }
-                    notes.push(format!(
-                        "no node is labelled to have {what}; it is planned because the options ask for it"
-                    ));
-                }
-                Condition::OfNodes(..) => {}
-                Condition::SettingsAreRead if reads_settings(situation.inputs)? == Some(false) => {
-                    let reason = format!(
-                        "the kubelets of this release read no settings from /etc/openshift/kubelet.conf.d, so it does nothing: update to OpenShift 4.21 or \
-                         later, or set {option} to Enabled to plan it all the same"
-                    );
-                    if !insists {
-                        return off(reason);
-                    }
-                    notes.push("the kubelets of this release read no settings from /etc/openshift/kubelet.conf.d, so it does nothing yet".to_owned());
-                }
-                Condition::SettingsAreRead => {}
-                Condition::Served(kind) if !situation.inputs.serves(kind) => {
-                    let reason = format!("this cluster has no kind {}, without which it does nothing", kind.kind);
-                    if !insists {
-                        return off(reason);
-                    }
-                    notes.push(reason);
-                }
-                Condition::Served(_) => {}
-                Condition::With(feature) => {
-                    if let FeatureState::Off(_) = feature.standing(situation)? {
-                        return off(format!("it does nothing without {}, which is not planned", feature.name));
-                    }
-                }
-            }
-        }
-        if let Some(reason) = self.lacks(situation)?.filter(|_| !insists) {
-            return off(reason);
-        }
-        Ok(FeatureState::On { notes, insists })
-    }
 }

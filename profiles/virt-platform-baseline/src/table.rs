@@ -2,7 +2,6 @@
 
 use crate::feature::{AskedBy, Condition, Feature, Maturity};
 use crate::features::FEATURES;
-use crate::is_of_machines;
 
 /// A page of Markdown with what decides about each feature and what it brings, for docs/profiles.
 #[must_use]
@@ -33,21 +32,21 @@ fn row(feature: &Feature) -> String {
     let conditions: Vec<_> = feature.conditions.iter().map(condition).chain(needs).collect();
     let conditions = if conditions.is_empty() { "—".to_owned() } else { conditions.join("; ") };
     let default = if *maturity == Maturity::GeneralAvailability { "on" } else { "off" };
-    let (needs, may_have) = feature.kinds();
-    let kinds: Vec<_> = needs.iter().chain(may_have).map(|kind| kind.kind).collect();
-    let (kinds, reboots) = (kinds.join(", "), if is_of_machines(feature) { "yes" } else { "no" });
+    let kinds = feature.required_kinds().iter().chain(feature.optional_kinds());
+    let kinds: Vec<_> = kinds.map(|kind| kind.kind).collect();
+    let (kinds, reboots) = (kinds.join(", "), if feature.reboots_machines() { "yes" } else { "no" });
     let maturity = maturity.name();
     format!("| `{name}` | {does} | {maturity} | {default} | {asked_by} | {conditions} | {kinds} | {reboots} |\n")
 }
 
 fn condition(condition: &Condition) -> String {
     match condition {
-        Condition::OfNodes(_, what) => format!("a node has {what}"),
-        Condition::Unconfigured { v1, .. } => format!("HyperConverged has no `{v1}`"),
+        Condition::NodeHas(_, what) => format!("a node has {what}"),
+        Condition::HyperConvergedLacks { v1, .. } => format!("HyperConverged has no `{v1}`"),
         Condition::Served(kind) => format!("{} is served", kind.kind),
-        Condition::SettingsAreRead => {
+        Condition::KubeletsReadDropIns => {
             "kubelets read `/etc/openshift/kubelet.conf.d`, as far as that is known".to_owned()
         }
-        Condition::With(feature) => format!("`{}` is planned", feature.name),
+        Condition::Planned(feature) => format!("`{}` is planned", feature.name),
     }
 }

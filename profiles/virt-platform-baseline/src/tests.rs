@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use profile_sdk::kinds::{KUBE_DESCHEDULER, MACHINE_CONFIG};
-use profile_sdk::platform::CONTROL_PLANE_WORKS;
-use profile_sdk::{Body, Inputs, Kind, Surroundings};
+use profile_sdk::kinds::{KUBE_DESCHEDULER, MACHINE_CONFIG, hyper_converged};
+use profile_sdk::platform::{CONTROL_PLANE_WORKS, kubelet_of_workers};
+use profile_sdk::{Body, Draft, Inputs, Kind, NodeQuestion, Surroundings};
 use serde_json::{Value, json};
 
-use super::*;
-use crate::feature::{AskedBy, Condition};
+use crate::PROFILE;
+use crate::feature::{AskedBy, Condition, Maturity, WAVE_OF_MACHINES};
+use crate::features::FEATURES;
 use crate::kinds::{
     FENCE_AGENTS_REMEDIATION_TEMPLATE, NODE_HEALTH_CHECK, PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE,
     UI_PLUGIN,
 };
+use crate::node_questions::{IOMMU, NUMA, PCI_DEVICES, QUESTIONS, USB_DEVICES};
 
 /// A cluster: HyperConverged as it is, whether masters take virtual machines, and what is so of its nodes.
 struct Cluster {
@@ -92,7 +94,7 @@ fn all(choice: &str) -> Value {
 fn the_default_is_what_is_generally_available() {
     let cluster = Cluster::default();
     assert_eq!(cluster.names(json!({})), ["hyper-converged", "swap-worker"]);
-    for feature in FEATURES.iter().filter(|feature| feature.maturity != feature::Maturity::GeneralAvailability) {
+    for feature in FEATURES.iter().filter(|feature| feature.maturity != Maturity::GeneralAvailability) {
         assert!(!cluster.why_not(feature.name, json!({})).is_empty(), "{}", feature.name);
     }
 }
@@ -230,11 +232,11 @@ fn earlier_choices_are_kept_where_the_options_say_nothing() {
     for feature in FEATURES {
         let mut hyper_converged = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {}});
         let needed = feature.conditions.iter().filter_map(|condition| match condition {
-            Condition::With(needed) => Some(*needed),
-            Condition::OfNodes(..)
-            | Condition::Unconfigured { .. }
+            Condition::Planned(needed) => Some(*needed),
+            Condition::NodeHas(..)
+            | Condition::HyperConvergedLacks { .. }
             | Condition::Served(_)
-            | Condition::SettingsAreRead => None,
+            | Condition::KubeletsReadDropIns => None,
         });
         for asked in needed.chain([feature]) {
             match &asked.asked_by {
@@ -505,21 +507,18 @@ fn rules_for_operations_guard_what_they_read() {
 #[test]
 fn labels_of_nodes_are_understood() {
     let has = |question: &NodeQuestion, labels: Value| (question.is_so)(&serde_json::from_value(labels).unwrap());
-    assert!(has(&situation::PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-10de.present": "true"})));
-    assert!(has(&situation::PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-present": "true"})));
-    assert!(has(&situation::PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-0302_10de.present": "true"})));
+    assert!(has(&PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-10de.present": "true"})));
+    assert!(has(&PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-present": "true"})));
+    assert!(has(&PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-0302_10de.present": "true"})));
     // W-30: what every machine has is nothing to give away.
     for display in ["pci-0300_1a03.present", "pci-102b.present", "pci-1af4.present", "pci-0300_1234.sriov.capable"] {
-        assert!(
-            !has(&situation::PCI_DEVICES, json!({format!("feature.node.kubernetes.io/{display}"): "true"})),
-            "{display}"
-        );
+        assert!(!has(&PCI_DEVICES, json!({format!("feature.node.kubernetes.io/{display}"): "true"})), "{display}");
     }
-    assert!(has(&situation::PCI_DEVICES, json!({"nvidia.com/gpu.present": "true"})));
-    assert!(!has(&situation::PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-10de.present": "false"})));
-    assert!(has(&situation::USB_DEVICES, json!({"feature.node.kubernetes.io/usb-ff_1a6e_089a.present": "true"})));
-    assert!(has(&situation::IOMMU, json!({"feature.node.kubernetes.io/iommu-enabled": "true"})));
-    assert!(has(&situation::NUMA, json!({"feature.node.kubernetes.io/memory-numa": "true"})));
+    assert!(has(&PCI_DEVICES, json!({"nvidia.com/gpu.present": "true"})));
+    assert!(!has(&PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-10de.present": "false"})));
+    assert!(has(&USB_DEVICES, json!({"feature.node.kubernetes.io/usb-ff_1a6e_089a.present": "true"})));
+    assert!(has(&IOMMU, json!({"feature.node.kubernetes.io/iommu-enabled": "true"})));
+    assert!(has(&NUMA, json!({"feature.node.kubernetes.io/memory-numa": "true"})));
     // W-30: neither devices of KubeVirt nor hyper-threading tell of hardware.
     for question in &QUESTIONS {
         assert!(!has(question, json!({"feature.node.kubernetes.io/cpu-hardware_multithreading": "true", "a": "b"})));

@@ -14,11 +14,11 @@ pub(crate) static FEATURE: Feature = Feature {
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-audit-logging"),
     named_by: None,
-    conditions: &[Condition::With(&super::logging::FEATURE)],
+    conditions: &[Condition::Planned(&super::logging::FEATURE)],
     needs: &["logging"],
     brings: Brings::Objects {
-        needs: &[],
-        may_have: &[CLUSTER_ROLE_BINDING],
+        required_kinds: &[],
+        optional_kinds: &[CLUSTER_ROLE_BINDING],
         objects: |_| {
             let part = Part::parse("logging-of-audit", include_str!("clusterrolebinding.yaml"))?;
             Ok(vec![Part { impact: Impact::Low, ..part }])

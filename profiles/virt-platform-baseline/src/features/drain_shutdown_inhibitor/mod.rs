@@ -1,7 +1,7 @@
 //! A machine that shuts down asks its virtual machines to shut down first.
 
 use crate::feature::{AskedBy, Brings, Feature, MachineConfigs, Masters, Maturity};
-use crate::machines::{File, Payload, Unit};
+use crate::machine_config::{File, Payload, Unit};
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "drainShutdownInhibitor",

@@ -16,7 +16,7 @@ pub(crate) static FEATURE: Feature = Feature {
     named_by: None,
     conditions: &[],
     needs: &[],
-    brings: Brings::Objects { needs: &[OPERATION_RULE_SET], may_have: &[], objects },
+    brings: Brings::Objects { required_kinds: &[OPERATION_RULE_SET], optional_kinds: &[], objects },
 };
 
 /// The rules are data: each expression guards every field that it reads, so that an object without it is no error.

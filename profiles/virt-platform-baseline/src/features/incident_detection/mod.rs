@@ -11,7 +11,7 @@ pub(crate) static FEATURE: Feature = Feature {
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-incident-detection"),
     named_by: None,
-    conditions: &[Condition::With(&super::observability::FEATURE)],
+    conditions: &[Condition::Planned(&super::observability::FEATURE)],
     needs: &[],
-    brings: Brings::Objects { needs: &[UI_PLUGIN], may_have: &[], objects: |_| Ok(Vec::new()) },
+    brings: Brings::Objects { required_kinds: &[UI_PLUGIN], optional_kinds: &[], objects: |_| Ok(Vec::new()) },
 };

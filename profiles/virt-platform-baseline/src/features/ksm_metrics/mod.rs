@@ -17,11 +17,11 @@ pub(crate) static FEATURE: Feature = Feature {
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-ksm-zero-only"),
     named_by: None,
-    conditions: &[Condition::With(&super::ksm_zero_pages::FEATURE)],
+    conditions: &[Condition::Planned(&super::ksm_zero_pages::FEATURE)],
     needs: &["ksmZeroPages"],
     brings: Brings::Objects {
-        needs: &[],
-        may_have: &[CONFIG_MAP],
+        required_kinds: &[],
+        optional_kinds: &[CONFIG_MAP],
         objects: |_| {
             let object = json!({
                 "apiVersion": "v1",

@@ -1,7 +1,7 @@
 //! The kernel keeps one copy of all pages of zeros.
 
 use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Masters, Maturity};
-use crate::machines::{File, Payload, Unit};
+use crate::machine_config::{File, Payload, Unit};
 
 /// KubeVirt's own samepage merging merges all equal pages: whoever has set it wants something else.
 pub(crate) static FEATURE: Feature = Feature {
@@ -11,7 +11,7 @@ pub(crate) static FEATURE: Feature = Feature {
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-ksm-zero-only"),
     named_by: None,
-    conditions: &[Condition::Unconfigured {
+    conditions: &[Condition::HyperConvergedLacks {
         v1: "/spec/virtualization/ksmConfiguration",
         v1beta1: "/spec/ksmConfiguration",
     }],

@@ -22,8 +22,8 @@ pub(crate) static FEATURE: Feature = Feature {
     conditions: &[],
     needs: &[],
     brings: Brings::Objects {
-        needs: &[LOKI_STACK, CLUSTER_LOG_FORWARDER],
-        may_have: &[UI_PLUGIN, SERVICE_ACCOUNT, CLUSTER_ROLE_BINDING],
+        required_kinds: &[LOKI_STACK, CLUSTER_LOG_FORWARDER],
+        optional_kinds: &[UI_PLUGIN, SERVICE_ACCOUNT, CLUSTER_ROLE_BINDING],
         objects,
     },
 };
@@ -32,13 +32,14 @@ const NAMESPACE: &str = "openshift-logging";
 
 fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     let options = &situation.options.logging;
-    let mut stack = Part::parse("logging-store", include_str!("lokistack.yaml"))?.within(NAMESPACE);
+    let mut stack = Part::parse("logging-store", include_str!("lokistack.yaml"))?.in_namespace(NAMESPACE);
     stack.object["spec"]["size"] = json!(options.size);
     stack.object["spec"]["storage"]["secret"]["type"] = json!(options.storage_type);
     stack.object["spec"]["storageClassName"] = json!(options.storage_class_name);
     stack.notes.push("the Secret logging-loki-storage with the access to the storage must be there".to_owned());
-    let mut forwarder = Part::parse("logging-forwarder", include_str!("clusterlogforwarder.yaml"))?.within(NAMESPACE);
-    if situation.is_on(&super::audit_logging::FEATURE)? {
+    let mut forwarder =
+        Part::parse("logging-forwarder", include_str!("clusterlogforwarder.yaml"))?.in_namespace(NAMESPACE);
+    if super::audit_logging::FEATURE.is_on(situation)? {
         let (filters, pipeline) = super::audit_logging::forwarded();
         append(&mut forwarder.object["spec"]["filters"], filters);
         append(&mut forwarder.object["spec"]["pipelines"], vec![pipeline]);
@@ -46,7 +47,7 @@ fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     let low = |part: Part| Part { impact: Impact::Low, ..part };
     Ok(vec![
         stack,
-        low(Part::parse("logging-account", include_str!("serviceaccount.yaml"))?.within(NAMESPACE)),
+        low(Part::parse("logging-account", include_str!("serviceaccount.yaml"))?.in_namespace(NAMESPACE)),
         low(Part::parse("logging-of-applications", include_str!("clusterrolebinding-application.yaml"))?),
         low(Part::parse("logging-of-infrastructure", include_str!("clusterrolebinding-infrastructure.yaml"))?),
         low(Part::parse("logging-writer", include_str!("clusterrolebinding-logs-writer.yaml"))?),

@@ -16,8 +16,8 @@ pub(crate) static FEATURE: Feature = Feature {
     conditions: &[],
     needs: &[],
     brings: Brings::Objects {
-        needs: &[METAL_LB],
-        may_have: &[],
+        required_kinds: &[METAL_LB],
+        optional_kinds: &[],
         objects: |_| {
             let object = json!({
                 "apiVersion": "metallb.io/v1beta1",

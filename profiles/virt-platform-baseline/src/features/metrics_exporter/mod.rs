@@ -26,8 +26,8 @@ pub(crate) static FEATURE: Feature = Feature {
     conditions: &[],
     needs: &[],
     brings: Brings::Objects {
-        needs: &[SECURITY_CONTEXT_CONSTRAINTS, POD_MONITOR],
-        may_have: &[
+        required_kinds: &[SECURITY_CONTEXT_CONSTRAINTS, POD_MONITOR],
+        optional_kinds: &[
             NAMESPACE,
             SERVICE_ACCOUNT,
             CLUSTER_ROLE,
@@ -46,7 +46,7 @@ pub(crate) static FEATURE: Feature = Feature {
 fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     let options = &situation.options.metrics_exporter;
     let part = |item: &str, text: &'static str| Part::parse(&format!("metrics-exporter-{item}"), text);
-    let inside = |item: &str, text: &'static str| Ok(part(item, text)?.within("kubevirt-metrics-exporter"));
+    let inside = |item: &str, text: &'static str| Ok(part(item, text)?.in_namespace("kubevirt-metrics-exporter"));
     let mut exporter = inside("daemon", include_str!("daemonset.yaml"))?;
     let container = &mut exporter.object["spec"]["template"]["spec"]["containers"][0];
     container["image"] = json!(options.image);

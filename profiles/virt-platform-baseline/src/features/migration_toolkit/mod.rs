@@ -17,8 +17,8 @@ pub(crate) static FEATURE: Feature = Feature {
     conditions: &[],
     needs: &[],
     brings: Brings::Objects {
-        needs: &[FORKLIFT_CONTROLLER],
-        may_have: &[],
+        required_kinds: &[FORKLIFT_CONTROLLER],
+        optional_kinds: &[],
         objects: |_| {
             let object = json!({
                 "apiVersion": "forklift.konveyor.io/v1beta1",

@@ -3,8 +3,7 @@
 use profile_sdk::Impact;
 use serde_json::json;
 
-use crate::WAVE_AFTER_MACHINES;
-use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, Part};
+use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, Part, WAVE_AFTER_MACHINES};
 use crate::kinds::{FENCE_AGENTS_REMEDIATION_TEMPLATE, NODE_HEALTH_CHECK};
 
 /// What fences a machine, made by its operator: the template itself, with the credentials of machines' controllers, is the administrator's.
@@ -21,8 +20,8 @@ pub(crate) static FEATURE: Feature = Feature {
     conditions: &[Condition::Served(&FENCE_AGENTS_REMEDIATION_TEMPLATE)],
     needs: &[],
     brings: Brings::Objects {
-        needs: &[NODE_HEALTH_CHECK],
-        may_have: &[],
+        required_kinds: &[NODE_HEALTH_CHECK],
+        optional_kinds: &[],
         objects: |situation| {
             let mut object = json!({
                 "apiVersion": "remediation.medik8s.io/v1alpha1",
@@ -43,7 +42,7 @@ pub(crate) static FEATURE: Feature = Feature {
                     ],
                 },
             });
-            if situation.is_on(&super::storage_based_remediation::FEATURE)?
+            if super::storage_based_remediation::FEATURE.is_on(situation)?
                 && let Some(conditions) = object["spec"]["unhealthyConditions"].as_array_mut()
             {
                 conditions.push(json!({"type": "SBRStorageUnhealthy", "status": "True", "duration": "300s"}));

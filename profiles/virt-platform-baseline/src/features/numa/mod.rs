@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity};
-use crate::situation::NUMA;
+use crate::node_questions::NUMA;
 
 /// The memory manager is left as it is: with its policy Static a kubelet starts only if what is reserved of each NUMA node is to the byte
 /// what the machine reserves, which nobody can know here.
@@ -14,7 +14,7 @@ pub(crate) static FEATURE: Feature = Feature {
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Nothing,
     named_by: None,
-    conditions: &[Condition::OfNodes(&NUMA, "more than one NUMA node")],
+    conditions: &[Condition::NodeHas(&NUMA, "more than one NUMA node")],
     needs: &["cpuManager"],
     brings: Brings::Kubelet(|| json!({"kubeletConfig": {"topologyManagerPolicy": "best-effort"}})),
 };

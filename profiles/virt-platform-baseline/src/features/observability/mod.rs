@@ -5,7 +5,8 @@ use profile_sdk::platform::namespace;
 use profile_sdk::{DraftError, Impact};
 use serde_json::json;
 
-use crate::feature::{AskedBy, Brings, Feature, FeatureState, Maturity, Part};
+use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
+use crate::feature_state::FeatureState;
 use crate::kinds::{PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN};
 use crate::situation::Situation;
 
@@ -20,20 +21,20 @@ pub(crate) static FEATURE: Feature = Feature {
     conditions: &[],
     needs: &[],
     brings: Brings::Objects {
-        needs: &[],
-        may_have: &[UI_PLUGIN, PERSES_DATASOURCE, PERSES_DASHBOARD, PROMETHEUS_RULE],
+        required_kinds: &[],
+        optional_kinds: &[UI_PLUGIN, PERSES_DATASOURCE, PERSES_DASHBOARD, PROMETHEUS_RULE],
         objects,
     },
 };
 
 fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     let mut plugin = Part::parse("monitoring-plugin", include_str!("ui-plugin-monitoring.yaml"))?;
-    if let FeatureState::On { insists, .. } = super::incident_detection::FEATURE.standing(situation)? {
+    if let FeatureState::On { explicitly_enabled, .. } = super::incident_detection::FEATURE.state(situation)? {
         plugin.object["spec"]["monitoring"]["clusterHealthAnalyzer"] = json!({"enabled": true});
-        plugin.insists = insists;
+        plugin.explicitly_enabled = explicitly_enabled;
     }
     let namespace = namespace(situation.inputs)?;
-    let here = |part: Part| Part { impact: Impact::Low, ..part.within(&namespace) };
+    let here = |part: Part| Part { impact: Impact::Low, ..part.in_namespace(&namespace) };
     let mut parts = vec![
         plugin,
         here(Part::parse("platform-datasource", include_str!("datasource.yaml"))?),

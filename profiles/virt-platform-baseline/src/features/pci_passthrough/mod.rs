@@ -1,8 +1,8 @@
 //! PCI devices for virtual machines: the kernel maps their memory.
 
 use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Masters, Maturity};
-use crate::machines::Payload;
-use crate::situation::PCI_DEVICES;
+use crate::machine_config::Payload;
+use crate::node_questions::PCI_DEVICES;
 
 /// Kernels for AMD map by default; for Intel they must be told. With `iommu=pt` the devices of the machine itself are not slowed down.
 pub(crate) static FEATURE: Feature = Feature {
@@ -12,7 +12,7 @@ pub(crate) static FEATURE: Feature = Feature {
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-pci-passthrough"),
     named_by: None,
-    conditions: &[Condition::OfNodes(&PCI_DEVICES, "PCI devices for virtual machines")],
+    conditions: &[Condition::NodeHas(&PCI_DEVICES, "PCI devices for virtual machines")],
     needs: &[],
     brings: Brings::Machines(MachineConfigs {
         name: |role| match role {

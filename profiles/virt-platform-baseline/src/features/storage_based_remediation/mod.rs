@@ -22,8 +22,8 @@ pub(crate) static FEATURE: Feature = Feature {
     conditions: &[],
     needs: &[],
     brings: Brings::Objects {
-        needs: &[STORAGE_BASED_REMEDIATION_CONFIG],
-        may_have: &[],
+        required_kinds: &[STORAGE_BASED_REMEDIATION_CONFIG],
+        optional_kinds: &[],
         objects: |situation| {
             let annotation = "/metadata/annotations/platform.kubevirt.io~1sbr-storage-class";
             let class = match &situation.options.shared_storage_class {

@@ -1,7 +1,7 @@
 //! Swap for virtual machines.
 
 use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Masters, Maturity};
-use crate::machines::{File, Payload, Unit};
+use crate::machine_config::{File, Payload, Unit};
 
 /// A machine without the partition and the file goes on without swap.
 pub(crate) static FEATURE: Feature = Feature {
@@ -11,13 +11,13 @@ pub(crate) static FEATURE: Feature = Feature {
     maturity: Maturity::GeneralAvailability,
     asked_by: AskedBy::Nothing,
     named_by: None,
-    conditions: &[Condition::SettingsAreRead],
+    conditions: &[Condition::KubeletsReadDropIns],
     needs: &[],
     brings: Brings::Machines(MachineConfigs {
         name: |role| format!("90-{role}-swap-online"),
         payload: |_| payload(),
         // Case M14.
-        masters: Masters::IfInsistedOn {
+        masters: Masters::OnlyIfEnabledExplicitly {
             because: "etcd and the API server would share a disk with swap",
             note: "where a machine of the control plane has such a partition or file, its own pods may swap too: make none there unless its disk is fast enough for etcd beside it. A release whose kubelets there read no settings from /etc/openshift/kubelet.conf.d leaves swap off on them",
         },

@@ -1,7 +1,7 @@
 //! Huge pages for programs that ask for them.
 
 use crate::feature::{AskedBy, Brings, Feature, MachineConfigs, Masters, Maturity};
-use crate::machines::{File, Payload, Unit};
+use crate::machine_config::{File, Payload, Unit};
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "transparentHugePages",

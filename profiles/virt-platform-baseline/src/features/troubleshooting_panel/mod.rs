@@ -13,8 +13,8 @@ pub(crate) static FEATURE: Feature = Feature {
     conditions: &[],
     needs: &[],
     brings: Brings::Objects {
-        needs: &[UI_PLUGIN],
-        may_have: &[],
+        required_kinds: &[UI_PLUGIN],
+        optional_kinds: &[],
         objects: |_| Ok(vec![Part::parse("troubleshooting-panel", include_str!("ui-plugin.yaml"))?]),
     },
 };

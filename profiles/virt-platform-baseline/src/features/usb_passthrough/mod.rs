@@ -4,7 +4,8 @@ use profile_sdk::DraftError;
 use serde_json::{Value, json};
 
 use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, NamedBy};
-use crate::situation::{Situation, USB_DEVICES};
+use crate::node_questions::USB_DEVICES;
+use crate::situation::Situation;
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "usbPassthrough",
@@ -13,7 +14,7 @@ pub(crate) static FEATURE: Feature = Feature {
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Nothing,
     named_by: Some(NamedBy { option: "usbDevices", is_set: |options| !options.usb_devices.is_empty(), needed: true }),
-    conditions: &[Condition::OfNodes(&USB_DEVICES, "USB devices")],
+    conditions: &[Condition::NodeHas(&USB_DEVICES, "USB devices")],
     needs: &[],
     brings: Brings::HyperConverged(fields),
 };

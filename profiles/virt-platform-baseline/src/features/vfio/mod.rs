@@ -1,9 +1,9 @@
 //! The driver through which virtual machines get PCI devices.
 
 use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Masters, Maturity, NamedBy};
-use crate::machines::{File, Payload};
+use crate::machine_config::{File, Payload};
+use crate::node_questions::IOMMU;
 use crate::options::PlatformBaseline;
-use crate::situation::IOMMU;
 
 pub(crate) static FEATURE: Feature = Feature {
     name: "vfio",
@@ -16,7 +16,7 @@ pub(crate) static FEATURE: Feature = Feature {
         is_set: |options| !options.vfio_devices.is_empty(),
         needed: false,
     }),
-    conditions: &[Condition::OfNodes(&IOMMU, "an IOMMU that is switched on")],
+    conditions: &[Condition::NodeHas(&IOMMU, "an IOMMU that is switched on")],
     needs: &["pciPassthrough"],
     brings: Brings::Machines(MachineConfigs {
         name: |role| format!("50-{role}-virt-vfio"),
