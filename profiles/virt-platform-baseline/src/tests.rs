@@ -104,7 +104,7 @@ fn every_feature_can_be_switched_on_and_off_and_is_one_of_the_options() {
     let cluster = Cluster { nodes: &[], ..Cluster::default() };
     assert!(PROFILE.configure(Some(&all("Disabled"))).is_ok());
     assert_eq!(cluster.names(all("Disabled")), Vec::<String>::new());
-    for feature in FEATURES {
+    for &feature in FEATURES {
         assert_eq!(
             cluster.why_not(feature.name, all("Disabled")),
             format!("options.platformBaseline.features.{} is Disabled", feature.name)
@@ -229,7 +229,7 @@ fn w_28_annotations_that_ask_for_nothing_are_said() {
 /// What administrators have asked for by annotation or gate is kept where the options say nothing, and the option wins.
 #[test]
 fn earlier_choices_are_kept_where_the_options_say_nothing() {
-    for feature in FEATURES {
+    for &feature in FEATURES {
         let mut hyper_converged = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {}});
         let needed = feature.conditions.iter().filter_map(|condition| match condition {
             Condition::Planned(needed) => Some(*needed),

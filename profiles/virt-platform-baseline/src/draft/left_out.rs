@@ -10,7 +10,7 @@ use crate::situation::Situation;
 /// Every feature of which nothing, or only a part, is drafted.
 pub(crate) fn left_out_features(situation: &Situation<'_>) -> Result<Vec<LeftOutFeature>, DraftError> {
     let mut left_out = vec![descheduler_note()];
-    for feature in FEATURES {
+    for &feature in FEATURES {
         let reason = match feature.state(situation)? {
             FeatureState::Off(reason) => Some(reason),
             FeatureState::On { explicitly_enabled: true, .. } => None,

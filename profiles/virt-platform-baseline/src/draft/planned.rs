@@ -36,7 +36,7 @@ impl PlannedFeature {
 /// The features that are planned in this situation, in the order of the table.
 pub(super) fn planned_features(situation: &Situation<'_>) -> Result<Vec<PlannedFeature>, DraftError> {
     let mut planned = Vec::new();
-    for feature in FEATURES {
+    for &feature in FEATURES {
         if let FeatureState::On { notes, explicitly_enabled } = feature.state(situation)? {
             planned.push(PlannedFeature { feature, notes, explicitly_enabled });
         }

@@ -1,18 +1,17 @@
-//! The features, a folder each.
+//! The table of features. Each feature is a folder of code and data; a part of another feature is a
+//! folder within that one.
 
 mod application_aware_quota;
-mod audit_logging;
 mod cpu_manager;
 mod drain_shutdown_inhibitor;
 mod hyper_converged;
 mod in_flight_operations;
-mod incident_detection;
 pub(crate) mod ksm_metrics;
 mod ksm_zero_pages;
 mod kubelet_performance;
 mod logging;
 mod metal_lb;
-pub(crate) mod metrics_exporter;
+mod metrics_exporter;
 mod migration_toolkit;
 mod node_health_check;
 mod numa;
@@ -27,8 +26,8 @@ mod vfio;
 
 use crate::feature::Feature;
 
-/// All of them, in the order in which they are told.
-pub(crate) static FEATURES: [&Feature; 24] = [
+/// All features, in the order in which plans and documents list them.
+pub(crate) static FEATURES: &[&Feature] = &[
     &hyper_converged::FEATURE,
     &swap::FEATURE,
     &kubelet_performance::FEATURE,
@@ -43,14 +42,14 @@ pub(crate) static FEATURES: [&Feature; 24] = [
     &migration_toolkit::FEATURE,
     &metal_lb::FEATURE,
     &observability::FEATURE,
-    &incident_detection::FEATURE,
+    &observability::INCIDENT_DETECTION,
     &troubleshooting_panel::FEATURE,
     &ksm_zero_pages::FEATURE,
     &ksm_metrics::FEATURE,
     &transparent_huge_pages::FEATURE,
     &drain_shutdown_inhibitor::FEATURE,
     &logging::FEATURE,
-    &audit_logging::FEATURE,
+    &logging::AUDIT_LOGGING,
     &metrics_exporter::FEATURE,
     &in_flight_operations::FEATURE,
 ];

@@ -1,9 +1,11 @@
 //! Logs of the platform and of applications, kept and shown.
 
+mod audit_logging;
+
 use profile_sdk::{DraftError, Impact};
 use serde_json::{Value, json};
 
-use crate::feature::{AskedBy, Brings, Feature, Maturity, NamedBy, Part};
+use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, NamedBy, Part};
 use crate::kinds::{CLUSTER_LOG_FORWARDER, CLUSTER_ROLE_BINDING, LOKI_STACK, SERVICE_ACCOUNT, UI_PLUGIN};
 use crate::situation::Situation;
 
@@ -28,6 +30,10 @@ pub(crate) static FEATURE: Feature = Feature {
     },
 };
 
+/// Audit logs go through the forwarder of `logging`: the host alone knows both.
+pub(crate) static AUDIT_LOGGING: Feature =
+    Feature { conditions: &[Condition::Planned(&FEATURE)], ..audit_logging::FEATURE };
+
 const NAMESPACE: &str = "openshift-logging";
 
 fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
@@ -39,8 +45,8 @@ fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     stack.notes.push("the Secret logging-loki-storage with the access to the storage must be there".to_owned());
     let mut forwarder =
         Part::parse("logging-forwarder", include_str!("clusterlogforwarder.yaml"))?.in_namespace(NAMESPACE);
-    if super::audit_logging::FEATURE.is_on(situation)? {
-        let (filters, pipeline) = super::audit_logging::forwarded();
+    if AUDIT_LOGGING.is_on(situation)? {
+        let (filters, pipeline) = audit_logging::filters_and_pipeline();
         append(&mut forwarder.object["spec"]["filters"], filters);
         append(&mut forwarder.object["spec"]["pipelines"], vec![pipeline]);
     }

@@ -1,11 +1,13 @@
 //! Dashboards and alerts for what the baseline sets up.
 
+mod incident_detection;
+
 use profile_sdk::kinds::KUBE_DESCHEDULER;
 use profile_sdk::platform::namespace;
 use profile_sdk::{DraftError, Impact};
 use serde_json::json;
 
-use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
+use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, Part};
 use crate::feature_state::FeatureState;
 use crate::kinds::{PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN};
 use crate::situation::Situation;
@@ -27,9 +29,13 @@ pub(crate) static FEATURE: Feature = Feature {
     },
 };
 
+/// Incidents are a field of the plugin of `observability`: the host alone knows both.
+pub(crate) static INCIDENT_DETECTION: Feature =
+    Feature { conditions: &[Condition::Planned(&FEATURE)], ..incident_detection::FEATURE };
+
 fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     let mut plugin = Part::parse("monitoring-plugin", include_str!("ui-plugin-monitoring.yaml"))?;
-    if let FeatureState::On { explicitly_enabled, .. } = super::incident_detection::FEATURE.state(situation)? {
+    if let FeatureState::On { explicitly_enabled, .. } = INCIDENT_DETECTION.state(situation)? {
         plugin.object["spec"]["monitoring"]["clusterHealthAnalyzer"] = json!({"enabled": true});
         plugin.explicitly_enabled = explicitly_enabled;
     }

@@ -1,20 +1,21 @@
-//! What people do to the API, among the logs.
+//! Audit logs of the API, a part of the feature logging.
 
 use profile_sdk::Impact;
 use serde_json::{Value, json};
 
-use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, Part};
+use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
 use crate::kinds::CLUSTER_ROLE_BINDING;
 
-/// The filters and the pipeline are in the object that `logging` brings: neither is of use without the other.
-pub(crate) static FEATURE: Feature = Feature {
+/// All of the feature but its condition, which names the host. Its filters and its pipeline are in the
+/// object that `logging` brings: neither feature has audit logs without the other.
+pub(super) const FEATURE: Feature = Feature {
     name: "auditLogging",
     choice: |features| features.audit_logging,
     does: "keeps what people do to the API among the logs, without what the system does to itself",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-audit-logging"),
     named_by: None,
-    conditions: &[Condition::Planned(&super::logging::FEATURE)],
+    conditions: &[],
     needs: &["logging"],
     brings: Brings::Objects {
         required_kinds: &[],
@@ -26,9 +27,10 @@ pub(crate) static FEATURE: Feature = Feature {
     },
 };
 
-/// The filters for the forwarder, and the pipeline that has them. For a record that lacks the field `matches` is false and `notMatches` is
-/// true: the stages to drop are named, so that records of other programs, which have none, are kept.
-pub(crate) fn forwarded() -> (Vec<Value>, Value) {
+/// The filters for the forwarder, and the pipeline that uses them. For a record that lacks the field,
+/// `matches` is false and `notMatches` is true: the stages to drop are named, so that records of other
+/// programs, which have none, are kept.
+pub(super) fn filters_and_pipeline() -> (Vec<Value>, Value) {
     let drop = |name: &str, tests: &[Value]| {
         let tests: Vec<_> = tests.iter().map(|test| json!({"test": [test]})).collect();
         json!({"name": name, "type": "drop", "drop": tests})
