@@ -15,14 +15,14 @@ use crate::kinds::{
 };
 
 const fn machine_config(name: &'static str) -> Declared {
-    written(MACHINE_CONFIG, name)
+    writable(MACHINE_CONFIG, name)
 }
 
 const fn operation_rules(name: &'static str) -> Declared {
-    written(OPERATION_RULE_SET, name)
+    writable(OPERATION_RULE_SET, name)
 }
 
-const fn written(kind: Kind, name: &'static str) -> Declared {
+const fn writable(kind: Kind, name: &'static str) -> Declared {
     Declared { kind, access: Access::Write, name: Some(name), namespace: None }
 }
 
@@ -45,40 +45,40 @@ pub(crate) static KINDS: &[Declared] = &[
     machine_config("99-master-ksm-zero-only"),
     machine_config("99-master-thp-tuning"),
     machine_config("99-master-vm-drain-shutdown-inhibitor"),
-    written(KUBELET_CONFIG, "virt-perf-settings"),
-    written(KUBELET_CONFIG, "virt-perf-settings-master"),
-    written(NODE_HEALTH_CHECK, "far"),
-    written(STORAGE_BASED_REMEDIATION_CONFIG, "autopilot-recommended-values-detection-only"),
-    written(FORKLIFT_CONTROLLER, "forklift-controller"),
-    written(METAL_LB, "metallb"),
-    written(UI_PLUGIN, "monitoring"),
-    written(UI_PLUGIN, "troubleshooting-panel"),
-    written(UI_PLUGIN, "logging"),
-    written(PERSES_DATASOURCE, "thanos-querier"),
-    written(PERSES_DASHBOARD, "virtualization-platform"),
-    written(PERSES_DASHBOARD, "descheduler-memory-aware-rebalancing"),
-    written(PERSES_DASHBOARD, "kubevirt-metrics-exporter"),
-    written(PROMETHEUS_RULE, "virtualization-platform"),
-    written(PROMETHEUS_RULE, "kubevirt-metrics-exporter-alerts"),
-    written(POD_MONITOR, "kubevirt-metrics-exporter"),
-    written(LOKI_STACK, "logging-loki"),
-    written(CLUSTER_LOG_FORWARDER, "instance"),
-    written(SERVICE_ACCOUNT, "collector"),
-    written(SERVICE_ACCOUNT, "kubevirt-metrics-exporter"),
-    written(CLUSTER_ROLE, "kubevirt-metrics-exporter"),
-    written(CLUSTER_ROLE, "kubevirt-metrics-exporter-scc"),
-    written(CLUSTER_ROLE_BINDING, "logging-collector-application"),
-    written(CLUSTER_ROLE_BINDING, "logging-collector-infrastructure"),
-    written(CLUSTER_ROLE_BINDING, "logging-collector-logs-writer"),
-    written(CLUSTER_ROLE_BINDING, "logging-collector-audit"),
-    written(CLUSTER_ROLE_BINDING, "kubevirt-metrics-exporter"),
-    written(CLUSTER_ROLE_BINDING, "kubevirt-metrics-exporter-scc"),
-    written(ROLE, "kubevirt-metrics-exporter-prometheus"),
-    written(ROLE_BINDING, "kubevirt-metrics-exporter-prometheus"),
-    written(SECURITY_CONTEXT_CONSTRAINTS, "kubevirt-metrics-exporter"),
-    // Never deleted: nobody knows what else has been put into it.
+    writable(KUBELET_CONFIG, "virt-perf-settings"),
+    writable(KUBELET_CONFIG, "virt-perf-settings-master"),
+    writable(NODE_HEALTH_CHECK, "far"),
+    writable(STORAGE_BASED_REMEDIATION_CONFIG, "autopilot-recommended-values-detection-only"),
+    writable(FORKLIFT_CONTROLLER, "forklift-controller"),
+    writable(METAL_LB, "metallb"),
+    writable(UI_PLUGIN, "monitoring"),
+    writable(UI_PLUGIN, "troubleshooting-panel"),
+    writable(UI_PLUGIN, "logging"),
+    writable(PERSES_DATASOURCE, "thanos-querier"),
+    writable(PERSES_DASHBOARD, "virtualization-platform"),
+    writable(PERSES_DASHBOARD, "descheduler-memory-aware-rebalancing"),
+    writable(PERSES_DASHBOARD, "kubevirt-metrics-exporter"),
+    writable(PROMETHEUS_RULE, "virtualization-platform"),
+    writable(PROMETHEUS_RULE, "kubevirt-metrics-exporter-alerts"),
+    writable(POD_MONITOR, "kubevirt-metrics-exporter"),
+    writable(LOKI_STACK, "logging-loki"),
+    writable(CLUSTER_LOG_FORWARDER, "instance"),
+    writable(SERVICE_ACCOUNT, "collector"),
+    writable(SERVICE_ACCOUNT, "kubevirt-metrics-exporter"),
+    writable(CLUSTER_ROLE, "kubevirt-metrics-exporter"),
+    writable(CLUSTER_ROLE, "kubevirt-metrics-exporter-scc"),
+    writable(CLUSTER_ROLE_BINDING, "logging-collector-application"),
+    writable(CLUSTER_ROLE_BINDING, "logging-collector-infrastructure"),
+    writable(CLUSTER_ROLE_BINDING, "logging-collector-logs-writer"),
+    writable(CLUSTER_ROLE_BINDING, "logging-collector-audit"),
+    writable(CLUSTER_ROLE_BINDING, "kubevirt-metrics-exporter"),
+    writable(CLUSTER_ROLE_BINDING, "kubevirt-metrics-exporter-scc"),
+    writable(ROLE, "kubevirt-metrics-exporter-prometheus"),
+    writable(ROLE_BINDING, "kubevirt-metrics-exporter-prometheus"),
+    writable(SECURITY_CONTEXT_CONSTRAINTS, "kubevirt-metrics-exporter"),
+    // Never deleted: others may have put something into it.
     Declared { kind: NAMESPACE, access: Access::Create, name: Some("kubevirt-metrics-exporter"), namespace: None },
-    written(DAEMON_SET, "kubevirt-metrics-exporter"),
+    writable(DAEMON_SET, "kubevirt-metrics-exporter"),
     Declared {
         kind: CONFIG_MAP,
         access: Access::Merge(&ksm_metrics::SETTINGS),
@@ -140,7 +140,8 @@ pub(crate) static GRANTS: &[Grant] = &[
         ],
         verbs: &["bind"],
     },
-    // Without it the server looks into the role, which is not there yet when its binding is previewed.
+    // Without this right the server checks the rules of the role, which does not exist yet when the
+    // binding is previewed.
     Grant {
         group: "rbac.authorization.k8s.io",
         resources: &["roles"],

@@ -97,13 +97,14 @@ pub(crate) enum Condition {
     HyperConvergedLacks { v1: &'static str, v1beta1: &'static str },
     /// This feature, without which it does nothing, is planned.
     Planned(&'static Feature),
-    /// The kubelets read the drop-in directory that it writes to. Where that can't be known, they do.
+    /// The kubelets read the drop-in directory that it writes to. Where that can't be known, they
+    /// do.
     KubeletsReadDropIns,
     /// This kind, whose objects others make and without which it does nothing, is served.
     Served(&'static Kind),
 }
 
-/// What a feature writes.
+/// The objects, or fields of objects, that a feature writes.
 pub(crate) enum Brings {
     /// Fields of the HyperConverged object.
     HyperConverged(fn(&Situation<'_>) -> Result<Value, DraftError>),

@@ -21,7 +21,7 @@ pub(crate) const METAL_LB: Kind =
 pub(crate) const OPERATION_RULE_SET: Kind =
     Kind { group: "ifo.kubevirt.io", versions: &["v1alpha1"], kind: "OperationRuleSet", plural: "operationrulesets" };
 
-/// Only whether it is served matters: its objects are the administrator's.
+/// The profile asks only whether this kind is served: its objects belong to the administrator.
 pub(crate) const FENCE_AGENTS_REMEDIATION_TEMPLATE: Kind = Kind {
     group: "fence-agents-remediation.medik8s.io",
     versions: &["v1alpha1"],

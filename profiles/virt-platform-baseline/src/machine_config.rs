@@ -6,7 +6,8 @@ use profile_sdk::{DraftError, render};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What the machines get. The files are not compressed: a compressor of another version makes other bytes, which reboots everybody.
+/// The content of a MachineConfig. Files are not compressed: another version of the compressor
+/// would write other bytes, and every machine would reboot.
 #[derive(Debug, Default)]
 pub(crate) struct Payload {
     pub(crate) kernel_arguments: Vec<&'static str>,
@@ -14,34 +15,34 @@ pub(crate) struct Payload {
     pub(crate) units: Vec<Unit>,
 }
 
-/// A file of root.
+/// A file on the machine, owned by root.
 #[derive(Debug, Serialize)]
 pub(crate) struct File {
     path: &'static str,
-    /// In decimal, as Ignition has it.
+    /// The permissions, in decimal in the object, as Ignition demands.
     mode: u32,
     text: Cow<'static, str>,
 }
 
 impl File {
-    /// A file that everybody may read.
+    /// A file that every user may read.
     pub(crate) fn text(path: &'static str, text: impl Into<Cow<'static, str>>) -> Self {
         Self { path, mode: 0o644, text: text.into() }
     }
 
-    /// A program.
+    /// A file that every user may execute.
     pub(crate) fn program(path: &'static str, text: &'static str) -> Self {
         Self { path, mode: 0o755, text: text.into() }
     }
 }
 
-/// A unit of systemd.
+/// A systemd unit.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Unit {
-    /// A service of ours, which is enabled.
+    /// A service that the profile brings and enables.
     Service { name: &'static str, enabled: bool, contents: &'static str },
-    /// Settings for a unit that is there.
+    /// Settings for a unit that exists already.
     DropIn { name: &'static str, dropins: [DropIn; 1] },
 }
 

@@ -61,7 +61,8 @@ impl Default for Logging {
 }
 
 impl PlatformBaseline {
-    /// What the schema can't say: it is not consulted for files, and not where an older one is installed.
+    /// Why the options are refused, if they are. This covers rules that a schema can't express, and
+    /// those of the schema too: it is not consulted for files, and an older one may be installed.
     pub(crate) fn problem(&self) -> Option<String> {
         let is_number = |text: &str| text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_id = |id: &str| {

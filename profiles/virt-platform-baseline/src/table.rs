@@ -3,7 +3,8 @@
 use crate::feature::{AskedBy, Condition, Feature, Maturity};
 use crate::features::FEATURES;
 
-/// A page of Markdown with what decides about each feature and what it brings, for docs/profiles.
+/// A page of Markdown for docs/profiles: for each feature its maturity, its conditions and the
+/// kinds that it writes.
 #[must_use]
 pub fn page() -> String {
     let rows: String = FEATURES.iter().map(|feature| row(feature)).collect();

@@ -47,7 +47,8 @@ fn every_feature_can_be_switched_on_and_off_and_is_one_of_the_options() {
         drafts
             .iter()
             .map(|draft| {
-                // Of what is long, the file tells more than a copy of it.
+                // Long documents have files of their own: a copy in the snapshot tells nothing
+                // more.
                 let mut object = object(draft).clone();
                 if object["kind"] == "PersesDashboard" || object["kind"] == "PrometheusRule" {
                     object["spec"] = json!("…");

@@ -28,7 +28,7 @@ pub(super) fn machine_config_draft(
         .map(|needed| format!("it has no effect without the feature {needed}, unless the machines have that already"));
     let notes = notes.iter().cloned().chain(note_for_role).chain(missing).collect();
     let draft = Draft::new(format!("{}-{role}", kebab_case(name)), Body::Ensure(object), *does);
-    Ok(Some(Draft { wave: WAVE_OF_MACHINES, notes, ..feature.own(draft) }))
+    Ok(Some(Draft { wave: WAVE_OF_MACHINES, notes, ..feature.assign(draft) }))
 }
 
 /// `camelCase` as `camel-case`.

@@ -17,7 +17,7 @@ pub(super) fn operand_drafts(planned: &PlannedFeature, situation: &Situation<'_>
         *explicitly_enabled || part.explicitly_enabled || is_served
     };
     let draft = |part: Part| {
-        let draft = planned.own(Draft::new(part.item, Body::Ensure(part.object), feature.does));
+        let draft = planned.assign(Draft::new(part.item, Body::Ensure(part.object), feature.does));
         Draft {
             impact: part.impact,
             wave: part.wave,

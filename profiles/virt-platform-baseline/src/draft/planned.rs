@@ -17,8 +17,8 @@ pub(super) struct PlannedFeature {
 }
 
 impl PlannedFeature {
-    /// `draft` as one of this feature, for drafts that belong to no other.
-    pub(super) fn own(&self, draft: Draft) -> Draft {
+    /// Assigns `draft` to this feature, so that it is skipped with it.
+    pub(super) fn assign(&self, draft: Draft) -> Draft {
         let needs = self.feature.needs.iter().map(|&needed| needed.to_owned()).collect();
         Draft { feature: Some(self.feature.name.to_owned()), needs, ..draft }
     }

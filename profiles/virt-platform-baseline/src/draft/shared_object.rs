@@ -30,7 +30,8 @@ impl SharedObject {
         self.notes.extend(notes);
     }
 
-    /// The draft of `object` with this spec, for the item `name`. None if no feature has fields in it.
+    /// The draft of `object` with this spec, for the item `name`. None if no feature has fields in
+    /// it.
     pub(super) fn draft(self, name: impl Into<String>, mut object: Value) -> Option<Draft> {
         if self.reasons.is_empty() {
             return None;

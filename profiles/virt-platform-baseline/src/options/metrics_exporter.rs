@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The settings of the exporter, with what they are where the options do not say otherwise.
+/// The settings of the exporter, with their defaults.
 pub(crate) const EXPORTER_SETTINGS: [(&str, &str); 14] = [
     ("ENABLE_QMP", "true"),
     ("QMP_POLL_INTERVAL", "1m"),
@@ -37,7 +37,8 @@ pub(crate) struct MetricsExporter {
 }
 
 impl MetricsExporter {
-    /// The alerts take what was not read for some minutes for a fault: it must be read that often.
+    /// Why the settings are refused, if they are. Intervals have a limit because the alerts take
+    /// values that were not read for some minutes for a fault.
     pub(super) fn problem(&self) -> Option<String> {
         let known: Vec<_> = EXPORTER_SETTINGS.iter().map(|(name, _)| *name).collect();
         if let Some(name) = self.env.keys().find(|name| !known.contains(&name.as_str())) {

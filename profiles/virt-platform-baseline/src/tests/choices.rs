@@ -1,4 +1,4 @@
-//! What the options, and earlier choices of the administrator, ask for.
+//! The features that the options, and earlier choices of the administrator, ask for.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use crate::PROFILE;
 use crate::feature::{AskedBy, Condition};
 use crate::features::FEATURES;
 
-/// What administrators have asked for by annotation or gate is kept where the options say nothing, and the option wins.
+/// A feature that administrators have asked for by an annotation is kept where the options say
+/// nothing, and the option wins.
 #[test]
 fn earlier_choices_are_kept_where_the_options_say_nothing() {
     for &feature in FEATURES {
@@ -46,7 +47,7 @@ fn earlier_choices_are_kept_where_the_options_say_nothing() {
     }
 }
 
-/// W-28: an annotation that can't be what it is meant to be is said, and asks for nothing.
+/// W-28: an annotation that is neither true nor false is reported, and asks for nothing.
 #[test]
 fn w_28_annotations_that_ask_for_nothing_are_said() {
     let reason = |text: &str| {
@@ -62,7 +63,7 @@ fn w_28_annotations_that_ask_for_nothing_are_said() {
     }
 }
 
-/// Who names devices asks for the feature; one that needs some does nothing without.
+/// Naming devices asks for their feature. A feature that needs devices is left out without them.
 #[test]
 fn naming_devices_asks_for_what_they_are_for() {
     let cluster = Cluster::default();
@@ -85,7 +86,8 @@ fn naming_devices_asks_for_what_they_are_for() {
     assert!(cluster.reason_left_out("usbPassthrough", disabled).ends_with("is Disabled"));
 }
 
-/// Fault R21: CPUManager is a gate of KubeVirt, and HyperConverged has none of that name: what somebody wrote there asks for nothing.
+/// Fault R21: CPUManager is a gate of KubeVirt, and HyperConverged has none of that name: a gate
+/// that somebody wrote there asks for nothing.
 #[test]
 fn r21_a_gate_of_kubevirt_asks_hyper_converged_for_nothing() {
     let gates = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {"featureGates": [{"name": "CPUManager"}, {"name": "cpumanager"}]}});

@@ -1,4 +1,4 @@
-//! A cluster as data, and what the profile drafts on it.
+//! A cluster as data, and the drafts of the profile on it.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,14 @@ use crate::PROFILE;
 use crate::features::FEATURES;
 use crate::kinds::{PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN};
 
-/// A cluster: HyperConverged as it is, whether masters take virtual machines, and what is so of its nodes.
+/// A cluster: its HyperConverged, whether masters carry virtual machines, and the answers about its
+/// nodes.
 pub(super) struct Cluster {
     pub(super) hyper_converged: Value,
     pub(super) masters_schedulable: bool,
     pub(super) nodes: &'static [&'static str],
     pub(super) not_served: BTreeSet<Kind>,
-    /// How the kubelets of workers are started.
+    /// The MachineConfig that starts the kubelets of workers.
     pub(super) kubelet: Option<Value>,
 }
 
@@ -33,7 +34,8 @@ impl Default for Cluster {
     }
 }
 
-/// The kinds without which nothing is observed: most tests are about other features.
+/// The kinds of the feature observability. They are not served by default, because most tests are
+/// about other features.
 pub(super) const OBSERVED: [Kind; 4] = [UI_PLUGIN, PERSES_DATASOURCE, PERSES_DASHBOARD, PROMETHEUS_RULE];
 
 impl Cluster {
@@ -75,7 +77,7 @@ pub(super) fn draft_named<'a>(drafts: &'a [Draft], name: &str) -> &'a Draft {
     drafts.iter().find(|draft| draft.name == name).unwrap_or_else(|| panic!("{name}: {drafts:#?}"))
 }
 
-/// Every feature, as `choice`.
+/// Options that switch every feature to `choice`, with the devices and values that features need.
 pub(super) fn all_features(choice: &str) -> Value {
     let features = FEATURES.iter().map(|feature| (feature.name.to_owned(), json!(choice)));
     let devices = json!([{"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": "0001"}]);

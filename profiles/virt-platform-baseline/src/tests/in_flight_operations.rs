@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::cluster::{Cluster, draft_named, object};
 
-/// 38 objects, each rule of which says what it reads before it reads it.
+/// 38 objects. Each rule checks that a field is there before it reads it.
 #[test]
 fn rules_for_operations_guard_what_they_read() {
     let wants = json!({"features": {"inFlightOperations": "Enabled"}});
@@ -24,7 +24,7 @@ fn rules_for_operations_guard_what_they_read() {
             let (operation, expression) = (rule["operation"].as_str().unwrap(), rule["expression"].as_str().unwrap());
             assert!(operations.insert(operation.to_owned()), "{}: {operation} is there twice", draft.name);
             assert!(expression.starts_with("has(object.") || expression.starts_with("(has(object."), "{expression}");
-            // W-43: each field is only read behind questions whether it and all above it are there.
+            // W-43: each field is read only after checks that it and all fields above it are there.
             let read: BTreeSet<_> = expression
                 .split("object.")
                 .skip(1)

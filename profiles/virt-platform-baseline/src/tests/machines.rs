@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::cluster::{Cluster, all_features, draft_named, object};
 use crate::feature::WAVE_OF_MACHINES;
 
-/// Machines reboot once: all that they get is in one wave, and a pool has one KubeletConfig (W-33).
+/// Machines reboot once: everything that they get is in one wave, and a pool has one KubeletConfig
+/// (W-33).
 #[test]
 fn w_33_all_that_machines_get_is_in_one_wave_with_one_kubelet_config_for_a_pool() {
     let drafts = Cluster { masters_schedulable: true, ..Cluster::default() }.drafts(all_features("Enabled"));
@@ -18,13 +19,14 @@ fn w_33_all_that_machines_get_is_in_one_wave_with_one_kubelet_config_for_a_pool(
     assert_eq!(waves, BTreeSet::from([WAVE_OF_MACHINES]));
     let kubelets: Vec<_> = drafts.iter().filter(|draft| kind(draft) == "KubeletConfig").collect();
     assert_eq!(kubelets.len(), 2);
-    // W-8: it is a field of spec.
+    // W-8: autoSizingReserved is a field of spec.
     assert_eq!(object(kubelets[0])["spec"]["autoSizingReserved"], true);
     assert_eq!(object(kubelets[0])["spec"]["kubeletConfig"]["topologyManagerPolicy"], "best-effort");
     assert!(object(kubelets[0])["spec"]["kubeletConfig"].get("autoSizingReserved").is_none());
 }
 
-/// Masters that carry virtual machines get what workers get; a compact cluster has no others (W-34).
+/// Masters that carry virtual machines get what workers get; a compact cluster has no others
+/// (W-34).
 #[test]
 fn w_34_masters_and_compact_clusters_are_covered() {
     let both = Cluster { masters_schedulable: true, ..Cluster::default() };
@@ -45,7 +47,8 @@ fn w_34_masters_and_compact_clusters_are_covered() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
 }
 
-/// M14: machines of the control plane swap only where the options say so, and then it is said what to think of.
+/// M14: machines of the control plane swap only where the options say so, and then a note names the
+/// risk.
 #[test]
 fn m14_the_control_plane_swaps_only_where_the_options_say_so() {
     for nodes in [&[][..], &["workers that are no control plane"]] {
@@ -60,7 +63,7 @@ fn m14_the_control_plane_swaps_only_where_the_options_say_so() {
     }
 }
 
-/// N3: what fences machines that are away is not started before their reboots.
+/// N3: fencing of absent machines is not started before the reboots of the plan.
 #[test]
 fn n3_machines_are_fenced_only_after_the_reboots_of_the_plan() {
     let planned = Cluster::default().drafts(all_features("Enabled"));
@@ -69,7 +72,8 @@ fn n3_machines_are_fenced_only_after_the_reboots_of_the_plan() {
     assert!(before.clone().all(|draft| draft.wave <= WAVE_OF_MACHINES), "{:?}", before.map(|draft| draft.wave).max());
 }
 
-/// Kubelets that read no settings get no swap by them: machines would reboot for nothing.
+/// Where kubelets do not read the settings for swap, swap is left out: machines would reboot for
+/// nothing.
 #[test]
 fn swap_is_left_out_where_kubelets_read_no_settings() {
     let started = |arguments: &str| {
@@ -95,15 +99,16 @@ fn swap_is_left_out_where_kubelets_read_no_settings() {
     assert!(draft_named(&drafts, "swap-worker").notes.iter().any(|note| note.contains("does nothing yet")));
 }
 
-/// Machines of a hosted control plane are set up elsewhere: the kinds are served there, and mean nothing.
+/// Machines of a cluster with a hosted control plane are set up elsewhere. The kinds are served
+/// there and have no effect.
 #[test]
 fn nothing_for_machines_is_planned_where_no_machine_config_reaches_them() {
     let hosted = Cluster { kubelet: None, ..Cluster::default() };
     assert_eq!(hosted.item_names(json!({})), ["hyper-converged"]);
     let why = hosted.reason_left_out("swap", json!({}));
     assert!(why.contains("set it up in the NodePools of the hosting cluster"), "{why}");
-    // Who insists is told what is missing when the server is asked.
-    let insisted = json!({"features": {"swap": "Enabled"}});
-    assert!(hosted.item_names(insisted).contains(&"swap-worker".to_owned()));
+    // If the options enable it, the preview on the server reports the missing kind.
+    let enabled = json!({"features": {"swap": "Enabled"}});
+    assert!(hosted.item_names(enabled).contains(&"swap-worker".to_owned()));
     assert!(Cluster::default().item_names(json!({})).contains(&"swap-worker".to_owned()));
 }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::cluster::{Cluster, draft_named};
 use crate::node_questions::{IOMMU, NUMA, PCI_DEVICES, QUESTIONS, USB_DEVICES};
 
-/// What the nodes do not have is said; the option overrules labels, and the plan says so.
+/// The reason names the hardware that no node has. The option overrules labels, and the plan says
+/// so.
 #[test]
 fn hardware_decides_unless_the_option_does() {
     let asked = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {},
@@ -14,10 +15,10 @@ fn hardware_decides_unless_the_option_does() {
     let mut cluster = Cluster { hyper_converged: asked, ..Cluster::default() };
     let why = cluster.reason_left_out("pciPassthrough", json!({}));
     assert!(why.starts_with("no node has PCI devices for virtual machines: set options.platformBaseline"), "{why}");
-    let insists = cluster.drafts(json!({"features": {"pciPassthrough": "Enabled"}}));
+    let enabled = cluster.drafts(json!({"features": {"pciPassthrough": "Enabled"}}));
     assert!(
-        draft_named(&insists, "pci-passthrough-worker").notes[0].contains("because the options ask for it"),
-        "{insists:?}"
+        draft_named(&enabled, "pci-passthrough-worker").notes[0].contains("because the options ask for it"),
+        "{enabled:?}"
     );
     cluster.nodes = &["PCI devices", "workers that are no control plane"];
     let planned = cluster.drafts(json!({}));
@@ -30,7 +31,7 @@ fn labels_of_nodes_are_understood() {
     assert!(has(&PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-10de.present": "true"})));
     assert!(has(&PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-present": "true"})));
     assert!(has(&PCI_DEVICES, json!({"feature.node.kubernetes.io/pci-0302_10de.present": "true"})));
-    // W-30: what every machine has is nothing to give away.
+    // W-30: devices that every machine has are not for virtual machines.
     for display in ["pci-0300_1a03.present", "pci-102b.present", "pci-1af4.present", "pci-0300_1234.sriov.capable"] {
         assert!(!has(&PCI_DEVICES, json!({format!("feature.node.kubernetes.io/{display}"): "true"})), "{display}");
     }
@@ -39,7 +40,7 @@ fn labels_of_nodes_are_understood() {
     assert!(has(&USB_DEVICES, json!({"feature.node.kubernetes.io/usb-ff_1a6e_089a.present": "true"})));
     assert!(has(&IOMMU, json!({"feature.node.kubernetes.io/iommu-enabled": "true"})));
     assert!(has(&NUMA, json!({"feature.node.kubernetes.io/memory-numa": "true"})));
-    // W-30: neither devices of KubeVirt nor hyper-threading tell of hardware.
+    // W-30: neither devices of KubeVirt nor hyper-threading are such hardware.
     for question in &QUESTIONS {
         assert!(!has(question, json!({"feature.node.kubernetes.io/cpu-hardware_multithreading": "true", "a": "b"})));
     }

@@ -9,7 +9,8 @@ use super::cluster::{Cluster, OBSERVED, all_features, draft_named, object};
 use crate::PROFILE;
 use crate::kinds::FENCE_AGENTS_REMEDIATION_TEMPLATE;
 
-/// W-42, N1: a check without what it fences by is no plan of its own; what does not go with it is said.
+/// W-42, N1: a health check is left out where its template can't exist, and fields that contradict
+/// it are reported.
 #[test]
 fn w_42_machines_are_fenced_by_something_that_is_there() {
     let asked = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {},
@@ -21,8 +22,8 @@ fn w_42_machines_are_fenced_by_something_that_is_there() {
     };
     let why = without.reason_left_out("nodeHealthCheck", json!({}));
     assert!(why.contains("no kind FenceAgentsRemediationTemplate"), "{why}");
-    let insists = without.drafts(json!({"features": {"nodeHealthCheck": "Enabled"}}));
-    assert!(draft_named(&insists, "node-health-check").notes[0].contains("no kind FenceAgents"), "{insists:?}");
+    let enabled = without.drafts(json!({"features": {"nodeHealthCheck": "Enabled"}}));
+    assert!(draft_named(&enabled, "node-health-check").notes[0].contains("no kind FenceAgents"), "{enabled:?}");
     let selector = |masters_schedulable, nodes| {
         let cluster = Cluster { hyper_converged: asked.clone(), masters_schedulable, nodes, ..Cluster::default() };
         let planned = cluster.drafts(json!({}));
@@ -37,7 +38,7 @@ fn w_42_machines_are_fenced_by_something_that_is_there() {
     assert_eq!(selector(true, &[]), (1, 3), "who is fenced is said");
 }
 
-/// W-36: whatever a dashboard asks is in its own namespace.
+/// W-36: every data source that a dashboard asks is in its own namespace.
 #[test]
 fn w_36_dashboards_ask_sources_that_are_shipped() {
     let cluster = Cluster { not_served: BTreeSet::new(), ..Cluster::default() };
@@ -65,7 +66,7 @@ fn w_36_dashboards_ask_sources_that_are_shipped() {
     }
 }
 
-/// Features that are told in the objects of others.
+/// Some features are fields in the objects of other features.
 #[test]
 fn features_meet_in_objects() {
     let cluster = Cluster { not_served: BTreeSet::new(), ..Cluster::default() };
@@ -95,7 +96,8 @@ fn features_meet_in_objects() {
     );
 }
 
-/// W-35: what is switched off stays so, and what the exporter does not know is refused.
+/// W-35: a setting that is switched off stays off, and a setting that the exporter does not have is
+/// refused.
 #[test]
 fn w_35_settings_of_the_exporter_are_texts() {
     let drafts = Cluster::default().drafts(all_features("Enabled"));

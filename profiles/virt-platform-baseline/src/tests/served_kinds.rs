@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::cluster::{Cluster, OBSERVED};
 use crate::kinds::NODE_HEALTH_CHECK;
 
-/// W-18: what this cluster can't have is left out with a reason, and is said to be missing only to who asks for it.
+/// W-18: a feature that this cluster can't have is left out with a reason, and is reported as
+/// missing only if the options enable it.
 #[test]
 fn w_18_kinds_that_are_not_served_are_missed_by_nobody_who_did_not_ask() {
     let cluster = Cluster {
@@ -21,7 +22,7 @@ fn w_18_kinds_that_are_not_served_are_missed_by_nobody_who_did_not_ask() {
     assert!(asked.contains(&"node-health-check".to_owned()), "the engine says what is missing: {asked:?}");
 }
 
-/// Alerts are of use where nothing shows dashboards; what is missing for the rest is said.
+/// Alerts are useful where nothing shows dashboards, and the kinds that the rest lacks are named.
 #[test]
 fn what_is_served_of_several_kinds_is_planned_and_the_rest_is_named() {
     let names_of = |cluster: &Cluster, options: Value| cluster.item_names(options)[2..].to_vec();
@@ -42,8 +43,8 @@ fn what_is_served_of_several_kinds_is_planned_and_the_rest_is_named() {
     );
     let why = Cluster::default().reason_left_out("observability", json!({}));
     assert!(why.starts_with("this cluster has no kind of these: UIPlugin, "), "{why}");
-    let insists = json!({"features": {"observability": "Enabled"}});
-    assert_eq!(alerts.item_names(insists).len(), 7, "the engine says what is missing");
-    let insists = json!({"features": {"incidentDetection": "Enabled"}});
-    assert_eq!(names_of(&alerts, insists), ["monitoring-plugin", "platform-alerts"]);
+    let enabled = json!({"features": {"observability": "Enabled"}});
+    assert_eq!(alerts.item_names(enabled).len(), 7, "the engine says what is missing");
+    let enabled = json!({"features": {"incidentDetection": "Enabled"}});
+    assert_eq!(names_of(&alerts, enabled), ["monitoring-plugin", "platform-alerts"]);
 }

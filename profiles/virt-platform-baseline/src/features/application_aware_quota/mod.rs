@@ -19,12 +19,13 @@ pub(crate) static FEATURE: Feature = Feature {
     brings: Brings::HyperConverged(fields),
 };
 
-/// The field has been in three places: a gate up to release 1.14, a field of spec in v1beta1 after it, and a field of its configuration in v1.
+/// The switch has been in three places: a feature gate up to release 1.14, later a field of spec in
+/// v1beta1, and a field of the configuration of the quota in v1.
 fn fields(situation: &Situation<'_>) -> Result<Value, DraftError> {
     if situation.is_v1 {
         return Ok(json!({"deployment": {"applicationAwareConfig": {"enable": true}}}));
     }
-    // Both have a default, so the one that is there is the one that this release knows.
+    // Both have a default, so the one that is set is the one that this release has.
     let is_there = |value: Option<&Value>| Some(json!(value.is_some()));
     let gate =
         situation.inputs.derive(&hyper_converged(), "/spec/featureGates/enableApplicationAwareQuota", is_there)?;

@@ -1,4 +1,4 @@
-//! A machine that shuts down asks its virtual machines to shut down first.
+//! Shutdown of virtual machines before their machine shuts down.
 
 use crate::feature::{AskedBy, Brings, Feature, MachineConfigs, Masters, Maturity};
 use crate::machine_config::{File, Payload, Unit};

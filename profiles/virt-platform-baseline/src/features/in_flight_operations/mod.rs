@@ -1,4 +1,4 @@
-//! Rules by which operations under way are seen, over all the components beneath virtual machines.
+//! Rules that detect operations in progress, for all components beneath virtual machines.
 
 use profile_sdk::{DraftError, Impact};
 use serde_json::{Value, json};
@@ -19,13 +19,15 @@ pub(crate) static FEATURE: Feature = Feature {
     brings: Brings::Objects { required_kinds: &[OPERATION_RULE_SET], optional_kinds: &[], objects },
 };
 
-/// The rules are data: each expression guards every field that it reads, so that an object without it is no error.
+/// The rules are data. Each expression checks that a field is there before it reads it, so that an
+/// object without the field is not an error.
 fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     let parsed: Result<Vec<Value>, _> = serde_json::from_str(include_str!("rules.json"));
     let mut objects =
         parsed.map_err(|error| DraftError::Template { template: "rules.json", problem: error.to_string() })?;
     if !situation.is_v1 {
-        // Where v1 is not served, nobody could watch it; the conditions have the same form in both.
+        // Where v1 is not served it can't be watched. The conditions have the same form in both
+        // versions.
         let of_hyper_converged = objects.iter_mut().filter(|object| object["metadata"]["name"] == "hco-rules");
         of_hyper_converged.for_each(|object| object["spec"]["target"]["version"] = json!("v1beta1"));
     }

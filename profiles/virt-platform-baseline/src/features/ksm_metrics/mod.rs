@@ -1,4 +1,4 @@
-//! What the kernel merges, among the metrics of the nodes.
+//! Metrics of kernel samepage merging, among the metrics of the nodes.
 
 use profile_sdk::{Document, Impact};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, Part};
 use crate::kinds::CONFIG_MAP;
 
-/// In a document that administrators keep: merged by key, and taken out again by key.
+/// Settings in a document that administrators edit too: they are merged by key, and removed by key.
 pub(crate) static SETTINGS: Document =
     Document { field: "/data/config.yaml", settings: "nodeExporter:\n  collectors:\n    ksmd:\n      enabled: true\n" };
 

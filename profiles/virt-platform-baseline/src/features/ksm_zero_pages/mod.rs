@@ -1,9 +1,10 @@
-//! The kernel keeps one copy of all pages of zeros.
+//! Kernel samepage merging, for pages of zeros alone.
 
 use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Masters, Maturity};
 use crate::machine_config::{File, Payload, Unit};
 
-/// KubeVirt's own samepage merging merges all equal pages: whoever has set it wants something else.
+/// The samepage merging of KubeVirt merges all equal pages: whoever has configured it has another
+/// purpose in mind.
 pub(crate) static FEATURE: Feature = Feature {
     name: "ksmZeroPages",
     choice: |features| features.ksm_zero_pages,

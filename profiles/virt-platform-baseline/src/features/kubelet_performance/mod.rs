@@ -4,7 +4,8 @@ use serde_json::json;
 
 use crate::feature::{AskedBy, Brings, Feature, Maturity};
 
-/// With `autoSizingReserved` the reserve grows with the machine: it is a field of spec, beside the settings of the kubelet, not one of them.
+/// With `autoSizingReserved` the reserve grows with the machine. It is a field of spec, next to
+/// `kubeletConfig` and not inside it.
 pub(crate) static FEATURE: Feature = Feature {
     name: "kubeletPerformance",
     choice: |features| features.kubelet_performance,

@@ -1,4 +1,4 @@
-//! Logs of the platform and of applications, kept and shown.
+//! Logs of the platform and of applications: a store, a forwarder and a page of the console.
 
 mod audit_logging;
 
@@ -9,7 +9,8 @@ use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, NamedBy, Par
 use crate::kinds::{CLUSTER_LOG_FORWARDER, CLUSTER_ROLE_BINDING, LOKI_STACK, SERVICE_ACCOUNT, UI_PLUGIN};
 use crate::situation::Situation;
 
-/// No storage class is right everywhere, and the schema demands one.
+/// The storage class must be named: the schema of LokiStack demands one, and none is right on every
+/// cluster.
 pub(crate) static FEATURE: Feature = Feature {
     name: "logging",
     choice: |features| features.logging,

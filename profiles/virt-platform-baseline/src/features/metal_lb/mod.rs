@@ -23,7 +23,7 @@ pub(crate) static FEATURE: Feature = Feature {
                 "apiVersion": "metallb.io/v1beta1",
                 "kind": "MetalLB",
                 "metadata": {"name": "metallb", "namespace": "metallb-system"},
-                // Without anything of ours in it nobody could tell that it is ours to take back.
+                // An empty field that the plan owns: without one, its removal could not be planned.
                 "spec": {},
             });
             Ok(vec![Part::new("metal-lb", Impact::Medium, object)])

@@ -11,7 +11,7 @@ use crate::kinds::{
 use crate::options::EXPORTER_SETTINGS;
 use crate::situation::Situation;
 
-/// The exporter's image is not ours to choose.
+/// The administrator chooses the image of the exporter.
 pub(crate) static FEATURE: Feature = Feature {
     name: "metricsExporter",
     choice: |features| features.metrics_exporter,
@@ -59,7 +59,7 @@ fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     let mut alerts = inside("alerts", include_str!("alerts.yaml"))?;
     let is_off = |setting: &str| options.env.get(setting).is_some_and(|value| value == "false");
     if is_off("ENABLE_EBPF") || is_off("ENABLE_EBPF_BLOCK") {
-        // What is not to be watched is not down.
+        // A subsystem that is switched off must not be reported as down.
         let groups = alerts.object["spec"]["groups"].as_array_mut().into_iter().flatten();
         groups.filter_map(|group| group["rules"].as_array_mut()).for_each(|rules| {
             rules.retain(|rule| rule["alert"] != "KMEeBPFSubsystemDown");
@@ -77,7 +77,7 @@ fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
         inside("prometheus-binding", include_str!("prometheus-rolebinding.yaml"))?,
         inside("monitor", include_str!("podmonitor.yaml"))?,
         alerts,
-        // A dashboard sees the sources of its own namespace alone.
+        // A dashboard can use only the data sources of its own namespace.
         inside("datasource", include_str!("../observability/datasource.yaml"))?,
         inside("dashboard", include_str!("dashboard.yaml"))?,
     ];

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
 use crate::kinds::FORKLIFT_CONTROLLER;
 
-/// The switches are texts: the kind knows no others.
+/// The switches are strings, because the kind has no booleans.
 pub(crate) static FEATURE: Feature = Feature {
     name: "migrationToolkit",
     choice: |features| features.migration_toolkit,

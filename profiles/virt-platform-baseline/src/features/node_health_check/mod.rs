@@ -1,4 +1,4 @@
-//! Machines that fail are fenced, and their virtual machines start elsewhere.
+//! Fencing of failed machines, so that their virtual machines start elsewhere.
 
 use profile_sdk::Impact;
 use serde_json::json;
@@ -6,10 +6,12 @@ use serde_json::json;
 use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity, Part, WAVE_AFTER_MACHINES};
 use crate::kinds::{FENCE_AGENTS_REMEDIATION_TEMPLATE, NODE_HEALTH_CHECK};
 
-/// What fences a machine, made by its operator: the template itself, with the credentials of machines' controllers, is the administrator's.
+/// The template by which machines are fenced. The administrator makes it: it holds the credentials
+/// for the management controllers of the machines.
 const TEMPLATE: &str = "fenceagentsremediationtemplate-default";
 
-/// Of the two limits for how many may be unhealthy only `minHealthy` is set: the server sets none of them beside it.
+/// Of the two limits on unhealthy machines only `minHealthy` is set, and the server sets no default
+/// for the other one then.
 pub(crate) static FEATURE: Feature = Feature {
     name: "nodeHealthCheck",
     choice: |features| features.node_health_check,
@@ -54,7 +56,8 @@ pub(crate) static FEATURE: Feature = Feature {
                  spec.pauseRequests before a later plan that reboots machines"
                     .to_owned(),
             ];
-            // Machines of both kinds in one check are counted together, and its operator advises against that.
+            // One check for workers and the control plane would count them together, and its
+            // operator advises against that.
             match situation.roles().as_slice() {
                 ["master"] => {
                     notes.push("workers are the machines of the control plane here, and are fenced too".to_owned())

@@ -1,12 +1,13 @@
-//! CPUs and devices from one NUMA node, where it can be.
+//! CPUs and devices from one NUMA node, where that is possible.
 
 use serde_json::json;
 
 use crate::feature::{AskedBy, Brings, Condition, Feature, Maturity};
 use crate::node_questions::NUMA;
 
-/// The memory manager is left as it is: with its policy Static a kubelet starts only if what is reserved of each NUMA node is to the byte
-/// what the machine reserves, which nobody can know here.
+/// The policy of the memory manager is not changed: with Static, a kubelet starts only if the
+/// memory that is reserved on each NUMA node adds up to the byte to what the machine reserves,
+/// which is not known here.
 pub(crate) static FEATURE: Feature = Feature {
     name: "numa",
     choice: |features| features.numa,

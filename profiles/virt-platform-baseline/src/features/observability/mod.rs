@@ -12,7 +12,7 @@ use crate::feature_state::FeatureState;
 use crate::kinds::{PERSES_DASHBOARD, PERSES_DATASOURCE, PROMETHEUS_RULE, UI_PLUGIN};
 use crate::situation::Situation;
 
-/// Alerts alone are of use where nothing shows dashboards.
+/// All kinds are optional: alerts are useful even where nothing shows dashboards.
 pub(crate) static FEATURE: Feature = Feature {
     name: "observability",
     choice: |features| features.observability,

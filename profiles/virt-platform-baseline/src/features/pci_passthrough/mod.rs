@@ -4,7 +4,8 @@ use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Master
 use crate::machine_config::Payload;
 use crate::node_questions::PCI_DEVICES;
 
-/// Kernels for AMD map by default; for Intel they must be told. With `iommu=pt` the devices of the machine itself are not slowed down.
+/// On AMD the kernel maps memory by default; on Intel an argument must switch it on. With
+/// `iommu=pt` the devices that the machine itself uses are not slowed down.
 pub(crate) static FEATURE: Feature = Feature {
     name: "pciPassthrough",
     choice: |features| features.pci_passthrough,

@@ -1,4 +1,4 @@
-//! Machines that lose their storage are seen.
+//! Detection of machines that have lost their shared storage.
 
 use profile_sdk::Impact;
 use profile_sdk::kinds::hyper_converged;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::feature::{AskedBy, Brings, Feature, Maturity, NamedBy, Part};
 use crate::kinds::STORAGE_BASED_REMEDIATION_CONFIG;
 
-/// It detects, and fences nobody: that is up to `nodeHealthCheck`, which looks at what it reports.
+/// It detects and does not fence: `nodeHealthCheck` fences, by the condition that is reported here.
 pub(crate) static FEATURE: Feature = Feature {
     name: "storageBasedRemediation",
     choice: |features| features.storage_based_remediation,

@@ -3,7 +3,7 @@
 use crate::feature::{AskedBy, Brings, Condition, Feature, MachineConfigs, Masters, Maturity};
 use crate::machine_config::{File, Payload, Unit};
 
-/// A machine without the partition and the file goes on without swap.
+/// A machine that has neither the partition nor the file stays without swap.
 pub(crate) static FEATURE: Feature = Feature {
     name: "swap",
     choice: |features| features.swap,
@@ -16,7 +16,7 @@ pub(crate) static FEATURE: Feature = Feature {
     brings: Brings::Machines(MachineConfigs {
         name: |role| format!("90-{role}-swap-online"),
         payload: |_| payload(),
-        // Case M14.
+        // Case M14: swap next to etcd.
         masters: Masters::OnlyIfEnabledExplicitly {
             because: "etcd and the API server would share a disk with swap",
             note: "where a machine of the control plane has such a partition or file, its own pods may swap too: make none there unless its disk is fast enough for etcd beside it. A release whose kubelets there read no settings from /etc/openshift/kubelet.conf.d leaves swap off on them",

@@ -1,4 +1,4 @@
-//! What an alert has to do with, in the console.
+//! The objects, logs and events that an alert is related to, in the console.
 
 use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
 use crate::kinds::UI_PLUGIN;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::feature::{AskedBy, Brings, Feature, Maturity, Part};
 use crate::kinds::CLUSTER_ROLE_BINDING;
 
-/// All of the feature but its condition, which names the host. Its filters and its pipeline are in the
-/// object that `logging` brings: neither feature has audit logs without the other.
+/// All of the feature but its condition, which names the host. Its filters and its pipeline are in
+/// the object that `logging` brings: neither feature has audit logs without the other.
 pub(super) const FEATURE: Feature = Feature {
     name: "auditLogging",
     choice: |features| features.audit_logging,
@@ -27,9 +27,9 @@ pub(super) const FEATURE: Feature = Feature {
     },
 };
 
-/// The filters for the forwarder, and the pipeline that uses them. For a record that lacks the field,
-/// `matches` is false and `notMatches` is true: the stages to drop are named, so that records of other
-/// programs, which have none, are kept.
+/// The filters for the forwarder, and the pipeline that uses them. For a record that lacks the
+/// field, `matches` is false and `notMatches` is true: the stages to drop are named, so that
+/// records of other programs, which have none, are kept.
 pub(super) fn filters_and_pipeline() -> (Vec<Value>, Value) {
     let drop = |name: &str, tests: &[Value]| {
         let tests: Vec<_> = tests.iter().map(|test| json!({"test": [test]})).collect();
