@@ -6,5 +6,5 @@ pub mod cli;
 pub mod controller;
 pub mod telemetry;
 
-/// The lease of the Go program: while it runs, this one waits, and the other way round.
+/// The lease of the Go program: while that one runs, this one waits, and the reverse.
 pub const LEASE_NAME: &str = "8f83cc6e.kubevirt.io";

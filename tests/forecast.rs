@@ -308,7 +308,7 @@ impl<'a> Story<'a> {
                 takes_it && self.same && !self.goes,
             ),
             (
-                format!("The machines of pool {name} keep all of it, since other MachineConfigs bring the same"),
+                format!("The machines of pool {name} keep all of it, because other MachineConfigs set the same"),
                 takes_it && self.same && self.goes,
             ),
             (format!("Pool {name} has no machines now"), changes && *machines == 0),
@@ -344,13 +344,13 @@ impl<'a> Story<'a> {
                 && theirs
                 && present.is_some()
                 && !within(had.as_ref(), present.as_ref());
-            let alone = format!("On pool {name} MachineConfig |overrides {path}: it stays as it is.");
-            let among = format!("On pool {name} |files are overridden and stay as they are|{path} (by");
+            let alone = format!("On pool {name}, MachineConfig |overrides {path}, which stays as it is.");
+            let among = format!("On pool {name}, |files are overridden and stay as they are|{path} (by");
             sentences.push((format!("{alone}||{among}"), is_overridden && !changed));
-            let in_part = format!("On pool {name} other MachineConfigs override a part of files: |{path} (by");
+            let in_part = format!("On pool {name}, other MachineConfigs override parts of files: |{path} (by");
             sentences.push((in_part, is_overridden && changed));
-            let alone = format!("On pool {name} it replaces {path} of MachineConfig");
-            let among = format!("On pool {name} it replaces |files of other MachineConfigs|{path} (of");
+            let alone = format!("On pool {name}, it replaces {path} of MachineConfig");
+            let among = format!("On pool {name}, it replaces |files of other MachineConfigs|{path} (of");
             sentences.push((format!("{alone}||{among}"), replaces));
         }
         let [wanted, had, becomes] =
@@ -360,11 +360,14 @@ impl<'a> Story<'a> {
             let stays =
                 takes_it && wanted != had && wants.is_some() && becomes.and_then(|unit| unit.get(member)) != wants;
             let told = if member == "dropins" { "10-d.conf" } else { member };
-            let lead = format!("On pool {name} other MachineConfigs override parts of units, which stay as they are: ");
+            let lead =
+                format!("On pool {name}, other MachineConfigs override parts of units, which stay as they are: ");
             sentences.push((format!("{lead}|u.service: {told} (by"), stays));
         }
         sentences.push((
-            format!("in what pool {name} has rendered, and no other MachineConfig of the pool sets it now"),
+            format!(
+                "in the rendered configuration of pool {name}, although no other MachineConfig of the pool sets it now"
+            ),
             false,
         ));
         let new = beyond(&arguments(&self.wants), &arguments(&self.had));
@@ -378,7 +381,7 @@ impl<'a> Story<'a> {
             let set = self.others().any(|other| arguments(&other["spec"]).contains(&theirs));
             let beside = reboots && new.contains(&ours) && set;
             let told = format!("Kernel argument {theirs} is set by");
-            sentences.push((format!("{told}|beside {ours}, and"), beside));
+            sentences.push((format!("{told}|together with {ours}, and"), beside));
         }
         sentences
     }

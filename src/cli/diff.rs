@@ -21,20 +21,20 @@ use advisor_engine::registry;
 use object::limits;
 use operator_kit::clock::now;
 
-/// Print what a configuration would change, uncut, as unified diffs, with the digest of the plan. Writes nothing.
+/// Print what a configuration would change, as complete unified diffs, with the plan hash. Writes nothing.
 ///
-/// Exit codes: 0 nothing differs, 1 something does, 2 the plan could not be made or is blocked.
+/// Exit codes: 0 no differences, 1 differences, 2 the plan could not be made or is blocked.
 #[derive(Debug, Args)]
 pub(super) struct DiffFlags {
-    /// The VirtPlatformConfig, which is called like its profile.
+    /// Name of the VirtPlatformConfig, which is that of its profile.
     name: String,
 
-    /// Kubeconfig of the cluster. Without it: KUBECONFIG, then the one in the home folder, then the Pod's service account.
+    /// Kubeconfig of the cluster. If unset: KUBECONFIG, then ~/.kube/config, then the Pod's service account.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
 
-/// Prints the plan through `print`.
+/// Makes the plan, and prints it with `print`.
 pub(super) fn run(flags: DiffFlags, print: impl FnOnce(&str) -> Result<(), String>) -> Result<ExitCode, (u8, String)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| (FAILED, format!("the program can't start: {error}")))?;
@@ -53,7 +53,7 @@ pub(super) fn run(flags: DiffFlags, print: impl FnOnce(&str) -> Result<(), Strin
     }))
 }
 
-/// The plan of that configuration, made now, and the digest of the published one.
+/// The current plan of the configuration called `name`, and the digest of the published one.
 async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), String> {
     let profile = registry::known(name)?;
     let config = cluster

@@ -1,6 +1,7 @@
-//! The flags of `virt-advisor run`: those of the Go program, under their names.
+//! The flags of `virt-advisor run`: those of the Go program, with the same names.
 //!
-//! A flag that does not do what it says ends the start with a sentence: whoever sets it relies on it.
+//! A flag that can't have its effect prevents the start, with a sentence: whoever sets it relies on
+//! it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,22 +15,22 @@ use operator_kit::logs::Encoder;
 
 /// Switches are written as in Go: `--flag`, `--flag=true` or `--flag=false`.
 #[derive(Debug, Args)]
-// As in Go, the last one wins: whoever appends arguments relies on it.
+// As in Go, the last one wins: scripts that append arguments rely on it.
 #[command(args_override_self = true)]
 pub(super) struct RunFlags {
-    /// Kubeconfig of the cluster. Without it: KUBECONFIG, then the one in the home folder, then the Pod's service account.
+    /// Kubeconfig of the cluster. If unset: KUBECONFIG, then ~/.kube/config, then the Pod's service account.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Log for development: level debug, lines for people.
+    /// Log for development: level debug, human-readable lines.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     zap_devel: bool,
 
-    /// Form of log lines; json unless --zap-devel is set.
+    /// Format of log lines; json unless --zap-devel is set.
     #[arg(long, value_name = "FORM")]
     zap_encoder: Option<Encoder>,
 
-    /// Log level: error, info, debug, or a number (1 is debug, more is finer).
+    /// Log level: error, info, debug, or a number (1 is debug, higher is more detailed).
     #[arg(long, value_name = "LEVEL")]
     zap_log_level: Option<String>,
 
@@ -37,11 +38,11 @@ pub(super) struct RunFlags {
     #[arg(long, value_name = "LEVEL")]
     zap_stacktrace_level: Option<String>,
 
-    /// Form of times in log lines. Only the default, rfc3339, is supported.
+    /// Format of times in log lines. Only the default, rfc3339, is supported.
     #[arg(long, value_name = "FORM")]
     zap_time_encoding: Option<String>,
 
-    /// Elect a leader, so that only one of several replicas works.
+    /// Elect a leader, so that only one of several replicas is active.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(super) leader_elect: bool,
 
@@ -49,39 +50,39 @@ pub(super) struct RunFlags {
     #[arg(long, value_name = "NAMESPACE", default_value = "")]
     leader_election_namespace: String,
 
-    /// Name of the lease. The default is that of the Go program: while that one runs, this one waits.
+    /// Name of the lease. The default is that of the Go program: while that program leads, this one waits.
     #[arg(long, value_name = "NAME", default_value = crate::LEASE_NAME)]
     pub(super) leader_election_id: String,
 
-    /// How long a lease that is not renewed keeps other replicas away.
+    /// How long other replicas wait before they take over a lease that is not renewed.
     #[arg(long, value_name = "DURATION", default_value = "137s", value_parser = duration)]
     leader_election_lease_duration: Duration,
 
-    /// How long after its last renewal a leader stops writing and ends.
+    /// How long after its last renewal a leader stops writing and exits.
     #[arg(long, value_name = "DURATION", default_value = "107s", value_parser = duration)]
     leader_election_renew_deadline: Duration,
 
-    /// The pause between two renewals.
+    /// Time between two renewals.
     #[arg(long, value_name = "DURATION", default_value = "26s", value_parser = duration)]
     leader_election_retry_period: Duration,
 
-    /// Name of this replica, to be read in the lease; a random suffix is added to it.
+    /// Name of this replica, as shown in the lease; a random suffix is added.
     #[arg(long, value_name = "NAME", default_value = "")]
     pod_name: String,
 
-    /// Address of /healthz and /readyz, as :8081; 0 is none.
+    /// Address of /healthz and /readyz, for example :8081; 0 disables them.
     #[arg(long, value_name = "ADDRESS", default_value = "0")]
     health_probe_bind_address: String,
 
-    /// Address of the metrics, as :8443; 0 is none.
+    /// Address of the metrics, for example :8443; 0 disables them.
     #[arg(long, value_name = "ADDRESS", default_value = "0")]
     metrics_bind_address: String,
 
-    /// Serve metrics over HTTPS, and only to users who may get the URL /metrics. Has no effect without metrics.
+    /// Serve metrics over HTTPS, and only to users who may get the URL /metrics. Has no effect if metrics are disabled.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(super) metrics_secure: bool,
 
-    /// Folder of the metrics certificate, read again when it changes. Without it the certificate is one of our own making.
+    /// Folder of the metrics certificate, which is reloaded when it changes. If unset, a self-signed certificate is generated.
     #[arg(long, value_name = "FOLDER", default_value = "")]
     metrics_cert_path: String,
 
@@ -93,41 +94,44 @@ pub(super) struct RunFlags {
     #[arg(long, value_name = "FILE", default_value = "tls.key")]
     metrics_cert_key: String,
 
-    /// Folder of the webhook certificate. There is no webhook.
+    /// Folder of the webhook certificate. Not supported: there is no webhook.
     #[arg(long, value_name = "FOLDER", default_value = "")]
     webhook_cert_path: String,
 
-    /// File name of the webhook certificate.
+    /// File name of the webhook certificate. Has no effect.
     #[arg(long, value_name = "FILE", default_value = "tls.crt")]
     webhook_cert_name: String,
 
-    /// File name of the webhook certificate's key.
+    /// File name of the webhook certificate's key. Has no effect.
     #[arg(long, value_name = "FILE", default_value = "tls.key")]
     webhook_cert_key: String,
 
-    /// Serve HTTP/2 too. Not supported yet.
+    /// Also serve HTTP/2. Not supported yet.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     enable_http2: bool,
 }
 
-/// An address that is served, unless it is switched off.
+/// The address, unless serving is switched off.
 fn served(address: &str) -> Option<&str> {
     Some(address).filter(|address| !matches!(*address, "" | "0"))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    api::parse_duration(text).ok_or_else(|| "it is a duration like 137s or 2m".to_owned())
+    api::parse_duration(text).ok_or_else(|| "it must be a duration, such as 137s or 2m".to_owned())
 }
 
 impl RunFlags {
-    /// Says of every flag that can't be what it is set to what to do instead, all at once.
+    /// The problem with each flag that can't have its effect, with the remedy, all at once.
     pub(super) fn problems(&self) -> Vec<String> {
         let unsupported = [
             (
                 !self.webhook_cert_path.is_empty(),
-                "--webhook-cert-path has no meaning, there is no webhook: leave it out",
+                "--webhook-cert-path is not supported, because there is no webhook: leave it out",
             ),
-            (self.enable_http2, "--enable-http2 is not supported, probes and metrics are HTTP/1.1: leave it out"),
+            (
+                self.enable_http2,
+                "--enable-http2 is not supported, because probes and metrics use HTTP/1.1: leave it out",
+            ),
             (
                 self.zap_stacktrace_level.is_some(),
                 "--zap-stacktrace-level is not supported: leave it out; errors carry their causes",
@@ -158,7 +162,8 @@ impl RunFlags {
         if self.leader_election_namespace.is_empty() { own } else { &self.leader_election_namespace }
     }
 
-    /// A name that no other replica has, whatever its environment says: two of one name would both lead.
+    /// A name that no other replica has, whatever its environment: two with one name would both
+    /// lead.
     pub(super) fn identity(&self) -> String {
         let name = if self.pod_name.is_empty() { "virt-advisor" } else { &self.pod_name };
         format!("{name}_{}", uuid::Uuid::new_v4())
@@ -193,7 +198,7 @@ impl RunFlags {
             Some("error" | "panic") => Ok("error"),
             Some("debug" | "1") => Ok("debug"),
             Some(level) if level.parse::<u8>().is_ok() => Ok("trace"),
-            Some(level) => Err(format!("--zap-log-level is error, info, debug or a number, not {level:?}")),
+            Some(level) => Err(format!("--zap-log-level must be error, info, debug or a number, not {level:?}")),
         }
     }
 }
@@ -232,7 +237,7 @@ mod tests {
         }
     }
 
-    /// K6 (d): two replicas without a name, or of the same name, are two.
+    /// K6 (d): two replicas without a name, or with the same name, have different identities.
     #[test]
     fn k6_no_two_replicas_have_one_identity() {
         for flags in [&[][..], &["--pod-name=", "--leader-elect"], &["--pod-name=virt-advisor-0"]] {

@@ -1,4 +1,5 @@
-//! The command line: `virt-advisor run` is the operator; the other commands print what is generated from the code.
+//! The command line: `virt-advisor run` is the operator. The other commands make plans, collect
+//! data for a bug report, or print files that are generated from the code.
 
 mod diff;
 mod flags;
@@ -20,7 +21,7 @@ use flags::RunFlags;
 
 pub use rbac::{namespaces_yaml, rbac_yaml};
 
-/// The version of this build, which plans name.
+/// The version of this build, which plans record.
 pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
 /// Reviewed, approved changes to the components of a KubeVirt or OpenShift Virtualization cluster.
@@ -40,20 +41,20 @@ enum Command {
     MustGather(must_gather::MustGatherFlags),
     /// Print the CustomResourceDefinition, with the options of every profile.
     Crd,
-    /// Print the page of its metrics.
+    /// Print the metrics reference, as Markdown.
     Metrics,
-    /// Print the roles of the operator, from what core and profiles declare, and those of people.
+    /// Print the RBAC roles for the operator, from what the core and the profiles declare, and those for its users.
     Rbac {
-        /// Those that end at a namespace of others instead.
+        /// Print the Roles for other operators' namespaces instead.
         #[arg(long)]
         namespaces: bool,
     },
 }
 
-/// Reads the command line and does what it says.
+/// Parses the command line and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
-    // Only the first installation counts; an error says that there was one.
+    // Only the first installation counts; an error means that there was one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let failed = |problem: String| (1, problem);
     let done = |()| ExitCode::SUCCESS;
@@ -76,7 +77,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err((code, problem)) => {
-            // Standard error may be closed; then there is nobody to tell.
+            // If standard error is closed, nobody can be told.
             let _ = writeln!(io::stderr(), "virt-advisor: {problem}");
             ExitCode::from(code)
         }

@@ -1,4 +1,5 @@
-//! `virt-advisor must-gather`: what a bug report needs, read as whoever runs it, without secret values.
+//! `virt-advisor must-gather`: collects the data for a bug report, with the rights of the user that
+//! runs it, without secret values.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,27 +24,29 @@ use advisor_core::plan::items::redact::{self, Redactor};
 use advisor_core::rollout;
 use advisor_engine::registry;
 
-/// The Pods and the Deployment of the operator, wherever they are.
+/// The label selector of the operator's Pods and Deployment, in whatever namespace.
 const OURS: &str = "app.kubernetes.io/name=virt-advisor-operator,control-plane=controller-manager";
-/// Members that are called like a credential. A bundle leaves the cluster, so they are left out wherever they are.
+/// Members with the name of a credential. A bundle leaves the cluster, so they are removed
+/// everywhere.
 const CREDENTIALS: [&str; 3] = ["passwordHash", "password", "keyFile"];
-/// Lines of a log.
+/// The most lines of a log.
 const LOG_LINES: i64 = 20_000;
 
-/// Collect what a bug report needs into a folder: configurations, events, the objects that they are about, the operator's
-/// Pods and logs. Values of Secrets and of files that only their owner may read are left out. Writes nothing to the cluster.
+/// Collect the data for a bug report in a folder: configurations, events, the objects that they refer to, and the operator's
+/// Pods and logs. Leaves out values of Secrets and of files that only their owner may read. Writes nothing to the cluster.
 #[derive(Debug, Args)]
 pub(super) struct MustGatherFlags {
-    /// Where to write; it is made, and must be empty.
+    /// Folder to write to. It is created if needed, and must be empty.
     #[arg(long, value_name = "FOLDER", default_value = "must-gather")]
     dest_dir: PathBuf,
 
-    /// Kubeconfig of the cluster. Without it: KUBECONFIG, then the one in the home folder, then the Pod's service account.
+    /// Kubeconfig of the cluster. If unset: KUBECONFIG, then ~/.kube/config, then the Pod's service account.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
 
-/// Collects everything, and says where it is. What can't be read is listed there too, and is no error: that may be the bug.
+/// Collects everything, and returns where it is. What can't be read is listed there too and is not
+/// an error: it may be the bug.
 #[tokio::main(flavor = "current_thread")]
 pub(super) async fn run(flags: MustGatherFlags) -> Result<String, String> {
     let folder = flags.dest_dir;
@@ -60,10 +63,10 @@ pub(super) async fn run(flags: MustGatherFlags) -> Result<String, String> {
     if !problems.is_empty() {
         bundle.write("problems.txt", &problems)?;
     }
-    Ok(format!("{} files are in {}; read them before you hand them on\n", bundle.files, folder.display()))
+    Ok(format!("Wrote {} files to {}. Review them before you share them.\n", bundle.files, folder.display()))
 }
 
-/// The folder that is filled.
+/// The folder that is being filled.
 struct Bundle<'a> {
     folder: &'a Path,
     problems: String,
@@ -97,8 +100,8 @@ impl Bundle<'_> {
     }
 }
 
-/// Takes out what holds values as texts: copies of the whole object, variables of the environment, such as the headers for a collector, and
-/// what is called like a credential.
+/// Removes members that hold values as text: copies of the whole object, environment variables,
+/// such as the headers for a collector, and members with the name of a credential.
 fn hide_texts(object: &mut Value) {
     match object {
         Value::Array(items) => items.iter_mut().for_each(hide_texts),
@@ -141,7 +144,7 @@ async fn collect(client: &Client, bundle: &mut Bundle<'_>) -> Result<(), String>
     operator(client, bundle).await
 }
 
-/// The configurations, as they are, and every object that they touch or read.
+/// The configurations, and every object in their plans except Secrets.
 async fn configurations(client: &Client, bundle: &mut Bundle<'_>) -> Result<(), String> {
     let kind = kube::api::ApiResource::erase::<VirtPlatformConfig>(&());
     let configs: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
@@ -192,7 +195,7 @@ async fn configurations(client: &Client, bundle: &mut Bundle<'_>) -> Result<(), 
     Ok(())
 }
 
-/// The operator itself: how it is deployed, who leads, and what it logged.
+/// The operator itself: its deployment, the leader, and its logs.
 async fn operator(client: &Client, bundle: &mut Bundle<'_>) -> Result<(), String> {
     let ours = ListParams::default().labels(OURS);
     objects::<Deployment>(Api::all(client.clone()), &ours, "operator/deployments", bundle).await?;
@@ -215,7 +218,7 @@ async fn operator(client: &Client, bundle: &mut Bundle<'_>) -> Result<(), String
     Ok(())
 }
 
-/// Writes what a list finds, each object into a file of its own.
+/// Writes the objects in a list, each into its own file.
 async fn objects<K>(api: Api<K>, params: &ListParams, place: &str, bundle: &mut Bundle<'_>) -> Result<Vec<K>, String>
 where
     K: kube::Resource + Clone + std::fmt::Debug + DeserializeOwned + Serialize,

@@ -1,4 +1,5 @@
-//! A plan as text: diffs, with comments between them that `patch` skips. What `diff` and `render` have in common.
+//! A plan as text: diffs, with comments between them that `patch` skips. Shared by `diff` and
+//! `render`.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,7 @@ use advisor_core::plan::figures;
 use advisor_core::plan::items::PlanItem;
 use object::limits::visible;
 
-/// As `kubectl diff`: no differences, some, and no answer.
+/// Exit codes as for `kubectl diff`: no differences, some, and failure.
 pub(super) const SAME: u8 = 0;
 pub(super) const DIFFERENT: u8 = 1;
 pub(super) const FAILED: u8 = 2;
@@ -20,12 +21,15 @@ pub(super) fn live(plan: &Plan) -> String {
     items(plan, &figures::in_figures(plan), |item| item.severity.to_string())
 }
 
-/// The same of a plan that was made without a cluster: which machines reboot is not known, and so is the impact of
-/// items that are `followed` by machines.
+/// Like [`live`], for a plan that was made without a cluster: it is not known which machines
+/// reboot, so the impact of items that are `followed` by machines is not known either.
 pub(super) fn approximate(plan: &Plan, followed: impl Fn(&PlanItem) -> bool) -> String {
-    let heading = format!("{}; which machines reboot can't be told from files.", figures::in_counts(plan));
+    let heading = format!(
+        "{}; reboots can't be predicted without the MachineConfigPools and their rendered MachineConfigs in --objects.",
+        figures::in_counts(plan)
+    );
     items(plan, &heading, |item| match !item.operation.leaves_alone() && followed(item) {
-        true => "High if machines take it in".to_owned(),
+        true => "High if a MachineConfigPool selects it".to_owned(),
         false => item.severity.to_string(),
     })
 }
@@ -33,7 +37,7 @@ pub(super) fn approximate(plan: &Plan, followed: impl Fn(&PlanItem) -> bool) -> 
 fn items(plan: &Plan, heading: &str, impact: impl Fn(&PlanItem) -> String) -> String {
     let mut text = format!("# {heading}\n");
     for item in &plan.items {
-        // Writing to a text can't fail.
+        // Writing to a String can't fail.
         let _ = writeln!(
             text,
             "#\n# {}: {} {}, wave {}, impact {}",
@@ -57,11 +61,11 @@ fn items(plan: &Plan, heading: &str, impact: impl Fn(&PlanItem) -> String) -> St
         }
     }
     if !plan.left_out.is_empty() {
-        text.push_str("#\n# Not planned here:\n");
+        text.push_str("#\n# Left out:\n");
     }
     for LeftOutFeature { feature, reason } in &plan.left_out {
         let _ = writeln!(text, "# - {feature}: {reason}.");
     }
-    // What others have written moves no cursor and hides nothing.
+    // Text of others can't move the cursor or hide anything.
     visible(&text).into_owned()
 }

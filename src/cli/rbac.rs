@@ -1,4 +1,5 @@
-//! The rights that the operator needs, from what core and profiles declare, and the roles of people. Never written by hand.
+//! The rights that the operator needs, derived from what core and profiles declare, and the roles
+//! for people. Never written by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,19 +16,20 @@ const ACCOUNT: &str = "virt-advisor-operator-controller-manager";
 /// The name of the roles.
 const NAME: &str = "virt-advisor-operator-manager-role";
 
-/// Our own kind.
+/// The group and plural of our own kind.
 const CONFIGS: (&str, &str) = ("advisor.kubevirt.io", "virtplatformconfigs");
 
-/// People: what they are called, what they may, and the role of every cluster that may it too. Nobody of them writes a status, who does
-/// could forge a plan. The verb `approve` matters where config/approval is applied.
+/// The roles for people: name, verbs, and the default ClusterRole that is extended by it. None of
+/// them may write a status: that would allow forging a plan. The verb `approve` matters where
+/// config/approval is applied.
 const USERS: [(&str, &[&str], &str); 3] = [
     ("viewer", &["get", "list", "watch"], "view"),
     ("editor", &["get", "list", "watch", "create", "update", "patch", "delete"], "edit"),
     ("approver", &["get", "list", "watch", "create", "update", "patch", "delete", "approve"], "admin"),
 ];
 
-/// The ClusterRole of the operator, those of people and of metrics, and the Role for leader election: the file
-/// config/rbac/role.yaml.
+/// The ClusterRoles of the operator, of people and for metrics, and the Role for leader election:
+/// the file config/rbac/role.yaml.
 ///
 /// # Errors
 ///
@@ -55,7 +57,8 @@ pub fn rbac_yaml() -> Result<String, serde_saphyr::ser::Error> {
     Ok(yaml)
 }
 
-/// A Role with its binding for each namespace in which something is kept to it: the file config/rbac-namespaces/role.yaml.
+/// A Role with its binding for each namespace to which rights are limited: the file
+/// config/rbac-namespaces/role.yaml.
 ///
 /// # Errors
 ///
@@ -82,10 +85,11 @@ fn role(kind: &str, metadata: Value, rules: &[Value]) -> Value {
     json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "rules": rules})
 }
 
-/// Where the operator is installed unless an overlay says otherwise.
+/// The namespace of the operator, unless an overlay changes it.
 const OWN_NAMESPACE: &str = "virt-advisor-operator";
 
-/// For the operator: reviewing who asks for metrics, and what the cluster demands of TLS. For whoever asks: reading them.
+/// For the operator: reviewing clients of the metrics, and reading the cluster's requirements for
+/// TLS. For clients: reading the metrics.
 fn metrics_roles() -> [(&'static str, Vec<Value>); 2] {
     let reviews = vec![
         rule("authentication.k8s.io", "tokenreviews", &["create"], &[]),
@@ -98,7 +102,8 @@ fn metrics_roles() -> [(&'static str, Vec<Value>); 2] {
     [("virt-advisor-operator-metrics-auth-role", reviews), ("virt-advisor-operator-metrics-reader", reading)]
 }
 
-/// What leader election needs in the namespace of the operator. A name can't be demanded of what is created.
+/// The rights for leader election in the namespace of the operator. RBAC can't limit creating to a
+/// name.
 fn lease_rules() -> Vec<Value> {
     vec![
         rule("coordination.k8s.io", "leases", &["create"], &[]),
@@ -106,13 +111,13 @@ fn lease_rules() -> Vec<Value> {
     ]
 }
 
-/// Followed by core, so that a kind is seen when it is installed.
+/// Watched by core, so that a kind is noticed when it is installed.
 const CRDS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
 /// The rules, for the whole cluster (`None`) and for single namespaces.
 fn rules() -> BTreeMap<Option<&'static str>, Vec<Value>> {
     let mut rules = vec![
-        // Creating is for advertised profiles; nothing but status is ever changed.
+        // Creating is for advertised profiles; only the status is ever changed.
         rule(CONFIGS.0, CONFIGS.1, &["create", "get", "list", "watch"], &[]),
         rule(CONFIGS.0, "virtplatformconfigs/status", &["patch", "update"], &[]),
         rule(CRDS.0, CRDS.1, &["list", "watch"], &[]),
@@ -128,7 +133,7 @@ fn rules() -> BTreeMap<Option<&'static str>, Vec<Value>> {
         }
         rules.push(grants);
     }
-    // Told by its watch alone.
+    // Pools are only listed and watched.
     rules.push(rule(rollout::POOL.group, rollout::POOL.plural, &["list", "watch"], &[]));
     let mut rules = BTreeMap::from([(None, rules)]);
     let mut declared: BTreeMap<_, Vec<&Declared>> = BTreeMap::new();
@@ -145,11 +150,12 @@ fn rules() -> BTreeMap<Option<&'static str>, Vec<Value>> {
         };
         let names: BTreeSet<_> = watched.iter().filter(here).map(|found| found.name).collect();
         rules.extend(names.iter().map(|name| rule(group, plural, &["list", "watch"], name.as_slice())));
-        // Once for each way of using an object, however many profiles do.
+        // Once for each kind of use of an object, however many profiles have it.
         let mut granted = BTreeSet::new();
         for found in uses {
             let names: &[&str] = found.name.as_slice();
-            // An apply that creates needs both verbs; limited to the name, it can create nothing else.
+            // An apply that creates needs both verbs; limited to the name, it can create nothing
+            // else.
             let verbs: &[&str] = match found.access {
                 Access::Ask => continue,
                 Access::Read => &["get"],

@@ -1,5 +1,5 @@
-//! `virt-advisor render`: what a profile would plan, from files alone, for the review of a change of its options or of the
-//! profile itself.
+//! `virt-advisor render`: the plan of a profile, made from files alone, to review a change of its
+//! options or of the profile itself.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,30 +20,30 @@ use advisor_core::rollout::{Forecast, Forecasting, MachineConfigPools, PlannedCh
 use advisor_engine::engine::{answers, exclusions, undeclared};
 use advisor_engine::registry;
 
-/// Print what a profile would change, from files instead of a cluster: a plan that is approximate and approves nothing.
+/// Print what a profile would change, from files instead of a cluster: an approximate plan, which can't be approved.
 ///
-/// Exit codes, as those of `kubectl diff`: 0 nothing differs, 1 something does, 2 the plan could not be made or is blocked.
+/// Exit codes: 0 no differences, 1 differences, 2 the plan could not be made or is blocked.
 #[derive(Debug, Args)]
 pub(super) struct RenderFlags {
-    /// The profile.
+    /// Name of the profile.
     #[arg(long, value_name = "NAME")]
     profile: String,
 
-    /// A VirtPlatformConfig, or only its options (what stands below spec.options.KEY), as YAML. Without it: the defaults.
+    /// A VirtPlatformConfig, or only its options (the content of spec.options.KEY), as YAML. If unset, the defaults are used.
     #[arg(long, value_name = "FILE")]
     options: Option<PathBuf>,
 
-    /// A folder with the objects of a cluster as YAML, for example of `kubectl get --output=yaml`. Without it: a cluster that
-    /// has what the profile needs, and nothing that it wants.
+    /// A folder with the objects of a cluster as YAML, for example from `kubectl get --output=yaml`. If unset, the cluster is
+    /// assumed to have what the profile needs, and none of the objects that it applies.
     #[arg(long, value_name = "DIR")]
     objects: Option<PathBuf>,
 
-    /// A folder with the CRDs of a release as YAML. Without it: every kind that the profile names is taken for served.
+    /// A folder with the CRDs of a release as YAML. If unset, every kind that the profile uses is assumed to be served.
     #[arg(long, value_name = "DIR")]
     crds: Option<PathBuf>,
 }
 
-/// Prints the plan through `print`.
+/// Makes the plan, and prints it with `print`.
 pub(super) fn run(
     flags: RenderFlags,
     print: impl FnOnce(&str) -> Result<(), String>,
@@ -55,10 +55,12 @@ pub(super) fn run(
     };
     for object in &left {
         text.push_str(&format!(
-            "#\n# {object} is not wanted: if this profile has applied it, the plan of a cluster would take it back.\n"
+            "#\n# {object} is not part of this plan: if this profile has applied it, a plan on the cluster would remove it.\n"
         ));
     }
-    text.push_str("#\n# approximate, from files: what only an API server knows is left out. This approves nothing.\n");
+    text.push_str(
+        "#\n# approximate, from files: what only an API server knows is missing. This plan can't be approved.\n",
+    );
     print(&text).map_err(|problem| (FAILED, problem))?;
     Ok(ExitCode::from(match (plan.blocked().next(), plan.is_satisfied() && left.is_empty()) {
         (Some(_), _) => FAILED,
@@ -69,9 +71,9 @@ pub(super) fn run(
 
 struct Rendered {
     plan: Plan,
-    /// What is there of the profile's making and not wanted any more.
+    /// Existing objects that the profile creates, but no longer wants.
     left: Vec<TargetRef>,
-    /// The pools, where they are among the objects: then which machines reboot can be told.
+    /// The pools, if they are among the objects: then it is known which machines reboot.
     pools: Option<MachineConfigPools>,
 }
 
@@ -89,7 +91,7 @@ fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
     let crds = flags.crds.as_deref().map(objects).transpose()?;
     let recorded = flags.objects.as_deref().map(objects).transpose()?.unwrap_or_default();
     let known: Vec<Value> = recorded.iter().chain(crds.iter().flatten()).cloned().collect();
-    // A folder that was not given says nothing of what a cluster has.
+    // If no folder was given, it is not known what the cluster has.
     let objects = flags.objects.as_ref().map(|_| recorded.as_slice());
     if let Some(error) = undeclared(planner.as_ref(), profile.kinds()) {
         return Err(format!("the plan could not be made: {error}"));
@@ -105,7 +107,7 @@ fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
     let definitions = planner.reads().into_iter().filter(|read| read.kind.kind == "CustomResourceDefinition");
     if let Some(read) = definitions.into_iter().find(|read| !known.iter().any(|object| is(object, read))) {
         return Err(format!(
-            "the plan depends on CRD {}, which is in none of the folders: give the CRDs of a release with --crds",
+            "the plan depends on CRD {}, which is in none of the folders: pass the CRDs of a release with --crds",
             read.name
         ));
     }
@@ -137,7 +139,7 @@ fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
     Ok(Rendered { plan, left, pools })
 }
 
-/// The recorded pools, if there are any, and what they have rendered too.
+/// The recorded pools, if there are any and their rendered configurations are recorded too.
 fn pools(recorded: &[Value]) -> Option<MachineConfigPools> {
     let pools = MachineConfigPools::default();
     let is_one = |object: &&Value| is_of(object, &pools.watched_kind());
@@ -151,7 +153,7 @@ fn pools(recorded: &[Value]) -> Option<MachineConfigPools> {
     is_known.then_some(pools)
 }
 
-/// What applying `result` sets in motion, as far as the recorded objects tell.
+/// The effect of applying `result`, as far as the recorded objects show it.
 fn effect(
     pools: &MachineConfigPools,
     recorded: &[Value],
@@ -178,7 +180,7 @@ fn effect(
     }
 }
 
-/// Whether the object is one that the profile creates.
+/// Whether the profile creates this object.
 fn is_written(profile: &dyn Profile, object: &Value) -> bool {
     profile.kinds().iter().any(|declared| {
         let read = |name: &str| Read {
@@ -196,11 +198,11 @@ fn is_written(profile: &dyn Profile, object: &Value) -> bool {
 fn not_served(profile: &dyn Profile, crds: &[Value]) -> BTreeSet<Kind> {
     let defined = |kind: &Kind| crds.iter().any(|crd| text(crd, "/metadata/name") == kind.crd_name());
     let kinds = profile.kinds().iter().map(|declared| declared.kind);
-    // Kinds of Kubernetes itself have no CRD, nor has that of the CRDs.
+    // Built-in kinds have no CRD, nor has that of the CRDs.
     kinds.filter(|kind| !kind.is_built_in() && !defined(kind)).collect()
 }
 
-/// What the profile reads, as far as it is `known`.
+/// The objects that the profile reads, as far as they are `known`.
 fn inputs(planner: &dyn Planner, known: &[Value]) -> Inputs {
     Inputs::new(planner.reads().into_iter().map(|read| {
         let found = known.iter().find(|object| is(object, &read)).cloned();
@@ -226,7 +228,7 @@ fn is_of(object: &Value, kind: &Kind) -> bool {
     (target.group(), target.kind.as_str()) == (kind.group, kind.kind)
 }
 
-/// What is missing of a prerequisite, if it is.
+/// The missing part of a prerequisite, if there is one.
 fn missing(needed: &Prerequisite, objects: Option<&[Value]>, crds: Option<&[Value]>) -> Option<String> {
     let kind = needed.kind;
     let defined = |crd: &Value| text(crd, "/metadata/name") == kind.crd_name();
@@ -241,15 +243,16 @@ fn missing(needed: &Prerequisite, objects: Option<&[Value]>, crds: Option<&[Valu
     (!there).then(|| format!("{} {} is not among the objects", kind.kind, read.name))
 }
 
-/// The only document of the file.
+/// The only document in the file.
 fn document(path: &Path) -> Result<Value, String> {
     match <[Value; 1]>::try_from(documents(path)?) {
         Ok([document]) => Ok(document),
-        Err(_) => Err(format!("{}: one document is expected", path.display())),
+        Err(_) => Err(format!("{}: exactly one document is expected", path.display())),
     }
 }
 
-/// What a whole configuration wants otherwise than the profile. Files have no clock: what is set aside for a time is set aside.
+/// The overrides in a whole configuration. Files have no clock: an item that is skipped for a
+/// limited time is skipped.
 fn choices(path: &Path, document: &Value) -> Result<Choices, String> {
     fn list<T: DeserializeOwned>(path: &Path, document: &Value, field: &str) -> Result<Vec<T>, String> {
         let found = document.pointer(field).cloned().unwrap_or_else(|| json!([]));
@@ -259,7 +262,8 @@ fn choices(path: &Path, document: &Value) -> Result<Choices, String> {
     Ok(Choices { overrides, items, ..Choices::default() })
 }
 
-/// The options of a document that holds them, or a whole configuration, as far as the API server would accept them.
+/// The options in a document that holds only them or a whole configuration, checked like the API
+/// server would.
 fn options(path: &Path, document: &Value, profile: &dyn Profile) -> Result<Value, String> {
     let about = profile.about();
     let wrong = |problem: String| format!("{}: {problem}", path.display());
@@ -268,7 +272,7 @@ fn options(path: &Path, document: &Value, profile: &dyn Profile) -> Result<Value
         (Some(_), name) if name == about.name => {
             document.pointer(&format!("/spec/options/{}", about.options_key)).cloned().unwrap_or_else(|| json!({}))
         }
-        (Some(_), _) => return Err(wrong(format!("this is no configuration of profile {}", about.name))),
+        (Some(_), _) => return Err(wrong(format!("this is not a configuration of profile {}", about.name))),
     };
     let schema = api::options_schema(profile);
     match refused(&options, &schema, "") {
@@ -277,12 +281,13 @@ fn options(path: &Path, document: &Value, profile: &dyn Profile) -> Result<Value
     }
 }
 
-/// What the schema does not allow of `value`. The API server prunes what it does not know; in a review that is a mistake.
+/// The first part of `value` that the schema does not allow. The API server prunes unknown fields;
+/// in a review they are mistakes.
 fn refused(value: &Value, schema: &Value, path: &str) -> Option<String> {
     if let Some(allowed) = schema.get("enum").and_then(Value::as_array)
         && !allowed.contains(value)
     {
-        return Some(format!("{path}: {value} is none of {}", Value::from(allowed.clone())));
+        return Some(format!("{path}: {value} is not one of {}", Value::from(allowed.clone())));
     }
     let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
     if let Some(number) = value.as_f64()
@@ -298,7 +303,7 @@ fn refused(value: &Value, schema: &Value, path: &str) -> Option<String> {
     })
 }
 
-/// All objects of the YAML files below `folder`, and what lists among them hold.
+/// All objects in the YAML files below `folder`, including those in lists.
 fn objects(folder: &Path) -> Result<Vec<Value>, String> {
     let unreadable = |path: &Path, error: &std::io::Error| format!("{} can't be read: {error}", path.display());
     let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
@@ -329,7 +334,8 @@ fn objects(folder: &Path) -> Result<Vec<Value>, String> {
 fn documents(path: &Path) -> Result<Vec<Value>, String> {
     let unreadable = |problem: String| format!("{} can't be read: {problem}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-    // No limits: these are the user's own files, and some definitions are larger than what a stranger may send.
+    // No limits: these are the user's own files, and some definitions are larger than what others
+    // may send.
     let limits = serde_saphyr::options! { budget: None };
     let documents: Vec<Value> =
         serde_saphyr::from_multiple_with_options(&text, limits).map_err(|error| unreadable(error.to_string()))?;

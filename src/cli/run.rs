@@ -17,15 +17,16 @@ use operator_kit::endpoints::{self, Protection};
 use operator_kit::leader::Election;
 use operator_kit::{Pulse, logs};
 
-/// How often it is asked whether configurations are seen, until they are.
+/// How often to check, until the operator is ready, whether it may try to lead.
 const READY_PAUSE: Duration = Duration::from_millis(50);
 
-/// One thread does all the work: it waits almost always, and each further one costs memory. The probes have a small one of their own,
-/// so that a look that takes long is not taken for a process that hangs.
+/// One thread does all the work: it waits nearly all the time, and each further one costs memory.
+/// The probes have a small one of their own, so that a long reconcile is not mistaken for a process
+/// that hangs.
 #[tokio::main(flavor = "current_thread")]
 pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
     let mut problems = flags.problems();
-    // What the flags say may be wrong; how they are told does not depend on it.
+    // The flags may be wrong, but that can be logged in any case.
     let log_level = logs::init("virt_advisor", flags.encoder(), flags.level().unwrap_or("info"));
     let mut note = |problem: String| problems.push(problem);
     let client = advisor_cluster::connect(flags.kubeconfig()).await.map_err(|error| note(error.to_string())).ok();
@@ -87,8 +88,9 @@ pub(super) async fn run(flags: RunFlags) -> Result<ExitCode, String> {
     Ok(code)
 }
 
-/// Runs the operator until it is told to stop, or until it may not lead any more. Then the process ends, whatever is under
-/// way: the fence is closed, and what starts anew remembers nothing that is not true any more.
+/// Runs the operator until it is told to stop or may no longer lead. Then the process ends, even if
+/// something is in progress: the fence is closed, and a new process remembers nothing that is
+/// outdated.
 async fn lead(client: Client, settings: Settings, election: Option<Election>, stop: CancellationToken) -> ExitCode {
     let health = settings.health.clone();
     let operator = controller::run(client, settings, stop.clone());
@@ -104,7 +106,7 @@ async fn lead(client: Client, settings: Settings, election: Option<Election>, st
     };
     let leading = async {
         let ready = async {
-            // Who sees nothing must not keep the others from leading.
+            // A replica that sees nothing must not keep others from leading.
             while !health.problems().is_empty() {
                 tokio::time::sleep(READY_PAUSE).await;
             }
@@ -118,19 +120,20 @@ async fn lead(client: Client, settings: Settings, election: Option<Election>, st
         lost = leading => match lost {
             None => ExitCode::SUCCESS,
             Some(lost) => {
-                tracing::error!("{lost}; this replica ends, to start anew as one that waits");
+                tracing::error!("{lost}; exiting, so that this replica restarts as a standby");
                 ExitCode::FAILURE
             }
         },
     }
 }
 
-/// A panic is logged, and ends the process at once unless it is one of a look, which is caught there.
+/// Logs a panic, and ends the process at once, unless the panic is in a reconcile, which catches
+/// it.
 fn end_on_panic() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string);
         let words = limits::cut_text(&panic.to_string(), limits::WORDS);
-        tracing::error!(place, words, "the operator has a fault: report it");
+        tracing::error!(place, words, "internal error: report it");
         if !controller::is_caught() {
             std::process::abort();
         }
@@ -155,14 +158,14 @@ fn stop_on_signal(stop: CancellationToken) -> Result<(), String> {
     Ok(())
 }
 
-/// SIGUSR1 makes the log one of level debug, and the next one puts it back.
+/// SIGUSR1 switches the log to level debug, and the next one switches it back.
 fn change_log_level_on_signal(mut toggle: logs::Toggle) -> Result<(), String> {
     let mut asked =
         signal(SignalKind::user_defined1()).map_err(|error| format!("signals can't be received: {error}"))?;
     tokio::spawn(async move {
         while asked.recv().await.is_some() {
             let level = toggle();
-            tracing::info!(level, "the log level is changed");
+            tracing::info!(level, "log level changed");
         }
     });
     Ok(())

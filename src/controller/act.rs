@@ -14,24 +14,24 @@ use advisor_core::plan::status::Written;
 use advisor_engine::engine;
 use operator_kit::clock::now;
 
-/// A write that did not happen; the next look finds out why.
+/// A write that did not happen; the next reconcile finds out why.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ActError {
     /// The configuration could not be read again.
     #[error("reading the configuration before writing failed: {0}")]
     Configuration(#[source] ClusterError),
-    /// Somebody edited the configuration since it was decided.
-    #[error("the configuration was edited; nothing is written until it is looked at again")]
+    /// Somebody edited the configuration after the decision.
+    #[error("the configuration was edited; nothing is written until it is reconciled again")]
     Superseded,
-    /// The process was told to stop.
-    #[error("nothing more is written: the operator stops")]
+    /// The process is stopping.
+    #[error("the operator is stopping; nothing more is written")]
     Stopping,
     /// A target could not be written.
     #[error("writing {target} failed: {source}")]
     Target {
         /// The object.
         target: String,
-        /// Why.
+        /// The cause.
         source: ClusterError,
     },
 }
@@ -84,14 +84,14 @@ async fn write(
         let began = now();
         let outcome = engine::write(&ctx.cluster, &config.spec.profile, item).await;
         if let Some(approval) = config.status.as_ref().and_then(|status| status.approval.as_ref()) {
-            // Why it failed may quote the object.
+            // The cause may quote the object.
             let result = outcome.as_ref().map(drop).map_err(ClusterError::reason);
             ctx.traces.wrote(approval, &item.name, &item.target.to_string(), (began, now()), result);
         }
         match outcome {
             Ok(outcome) => {
                 let (subject, version) = outcome.seen;
-                // The event of our own write is no news.
+                // The event of our own write must not cause a reconcile.
                 ctx.triggers.seen(&config.spec.profile, subject, version);
                 tracing::info!(config = config.spec.profile, item = item.name, object = %item.target, "item written");
                 written.insert(item.name.clone(), outcome.written)
@@ -104,7 +104,8 @@ async fn write(
     (written, Ok(()))
 }
 
-/// Reads the configuration past the cache: between decision and write somebody may have withdrawn the approval.
+/// Reads the configuration, bypassing the cache: somebody may have withdrawn the approval between
+/// decision and write.
 async fn still_wanted(ctx: &Context, config: &VirtPlatformConfig) -> Result<(), ActError> {
     let name = &config.spec.profile;
     let live = ctx

@@ -1,4 +1,5 @@
-//! Advertising: each profile that may be used has a configuration with action Ignore, for everybody to find.
+//! Advertising: creates a configuration with action Ignore for each profile that may be used, so
+//! that everybody can find it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,12 +34,12 @@ pub(super) async fn until_done(ctx: &Context, exists: impl Fn(&str) -> bool) {
     }
 }
 
-/// Creates the configuration of every advertised one of `profiles` that has none; `exists` says which have. Existing ones are never
-/// touched.
+/// Creates the configuration of every advertised profile in `profiles` for which `exists` returns
+/// false. Never changes existing ones.
 ///
 /// # Errors
 ///
-/// The first that the API server gave; the others were tried all the same.
+/// The first error of the API server; the others were attempted all the same.
 async fn all(cluster: &Cluster, profiles: Profiles, exists: impl Fn(&str) -> bool) -> Result<(), ClusterError> {
     let mut outcome = Ok(());
     for profile in profiles {

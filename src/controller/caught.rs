@@ -1,7 +1,9 @@
-//! The boundary of a look: a fault of ours in the plan of one configuration must not end the others.
+//! The boundary of a reconcile: a fault of ours in the plan of one configuration must not stop the
+//! others.
 //!
-//! A panic within a look is caught, said in the status and tried again with growing pauses. Anywhere else it ends the process: a watch or
-//! an election that has stopped without a word would be worse than a restart.
+//! A panic within a reconcile is caught, reported in the status, and retried with growing pauses.
+//! Anywhere else a panic ends the process: a watch or an election that stopped silently would be
+//! worse than a restart.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -16,11 +18,11 @@ thread_local! {
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A look has panicked: with these words.
+/// A reconcile panicked, with this message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Panicked(pub(super) String);
 
-/// Whether this thread is within a look, so that a panic ends that look and nothing else.
+/// Whether this thread is within a reconcile, so that a panic ends that reconcile and nothing else.
 #[must_use]
 pub fn is_caught() -> bool {
     WITHIN.get()
@@ -28,8 +30,8 @@ pub fn is_caught() -> bool {
 
 /// Runs `look`, and catches its panic.
 ///
-/// What it holds is used again afterwards: locks tell no poison here, and what is remembered of the configuration is forgotten by whoever
-/// gets the error.
+/// The data it holds is used again afterwards: locks ignore poisoning here, and the caller that
+/// gets the error forgets what is remembered of the configuration.
 pub(super) async fn caught<T>(look: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut look = pin!(look);
     poll_fn(move |context| {

@@ -1,4 +1,5 @@
-//! What every configuration wants, for the others to see: two that want different values are both told.
+//! Makes the claims of every configuration visible to the others: two that want different values
+//! both report it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ use parking_lot::{Mutex, MutexGuard};
 pub(super) struct Claims(Mutex<BTreeMap<String, Vec<Claim>>>);
 
 impl Claims {
-    /// `name` is `config` now, or gone. Returns the others that want something of an object for which that makes a difference.
+    /// Records that `name` is `config` now, or gone. Returns the other configurations that want a
+    /// changed object too.
     pub(super) fn note(&self, name: &str, config: Option<&VirtPlatformConfig>) -> Vec<String> {
         let now = config.map(Claim::all_of).unwrap_or_default();
         let mut all = self.all();
@@ -29,7 +31,7 @@ impl Claims {
         others.map(|(other, _)| other.clone()).collect()
     }
 
-    /// What the configurations beside `name` want.
+    /// The claims of all configurations except `name`.
     pub(super) fn of_others(&self, name: &str) -> Vec<Claim> {
         self.all().iter().filter(|(other, _)| *other != name).flat_map(|(_, claims)| claims.clone()).collect()
     }

@@ -7,10 +7,10 @@ use advisor_cluster::ClusterError;
 use super::act::ActError;
 use super::gather::GatherError;
 
-/// One look may take this long; then it is given up and made anew.
+/// The longest time for one reconcile; after that it is given up and made again.
 pub(super) const BUDGET: Duration = Duration::from_secs(60);
 
-/// A look that came to no end. It is logged once, here, and made again after a pause.
+/// A reconcile that was not finished. It is logged once, here, and made again after a pause.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LookError {
     #[error(transparent)]
@@ -20,7 +20,7 @@ pub(super) enum LookError {
     #[error("writing the status failed: {0}")]
     Status(#[source] ClusterError),
     /// A fault of this program.
-    #[error("the operator has a fault: {0}")]
+    #[error("internal error: {0}")]
     Panicked(String),
     /// The status can't be stored.
     #[error("{0}")]
@@ -42,7 +42,7 @@ impl LookError {
         }
     }
 
-    /// Somebody was faster than us: normal, and no reason to wait long.
+    /// Somebody else was faster: this is normal, and no reason to wait long.
     pub(super) fn is_race(&self) -> bool {
         match self {
             Self::Status(ClusterError::Moved) | Self::Act(ActError::Superseded | ActError::Stopping) => true,
@@ -60,7 +60,7 @@ impl LookError {
             Self::Gather(unread) => Some(unread.displayed()),
             Self::Timeout => Some(self.to_string()),
             Self::Panicked(words) => Some(format!(
-                "The operator has a fault and can't plan this: {words}. Report it with the output of `virt-advisor must-gather`"
+                "An internal error keeps the operator from planning this: {words}. Report it with the output of `virt-advisor must-gather`"
             )),
             Self::Act(_) | Self::Status(_) | Self::NoRoom(_) => None,
         }

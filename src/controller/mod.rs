@@ -1,4 +1,4 @@
-//! The operator: watches configurations, looks at them, does what was decided.
+//! The operator: watches configurations, reconciles them, and carries out what was decided.
 
 mod act;
 mod advertise;
@@ -42,10 +42,10 @@ pub use run::run;
 pub use state::Sources;
 pub use watches::health::{Health, WatchHealth, WatchState};
 
-/// Configurations that are looked at at the same time.
+/// The most configurations that are reconciled at the same time.
 pub const CONCURRENCY: u16 = 2;
 
-/// What every look needs.
+/// What every reconcile needs.
 struct Context {
     cluster: Arc<Cluster>,
     triggers: Arc<Triggers>,
@@ -53,7 +53,8 @@ struct Context {
     rollouts: Arc<dyn Rollouts>,
     claims: Claims,
     memories: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Memory>>>>,
-    /// By name, the uid of the object whose plan was on display last: it may have been deleted, and read.
+    /// By name, the uid of the object whose plan was last on display: that plan may have been read
+    /// and its object deleted.
     displayed: Mutex<BTreeMap<String, String>>,
     profiles: Profiles,
     version: &'static str,
@@ -71,19 +72,20 @@ impl Context {
         memories.entry(config.to_owned()).or_default().clone()
     }
 
-    /// A plan of `config` is on display.
+    /// Records that a plan of `config` is on display.
     fn displays(&self, config: &VirtPlatformConfig) {
         let mut displayed = self.displayed.lock();
         displayed.insert(config.name_any(), config.uid().unwrap_or_default());
     }
 
-    /// Whether the plan that was on display last under the name of `config` was that of another object.
+    /// Whether the plan last on display under the name of `config` belonged to another object.
     fn is_made_anew(&self, config: &VirtPlatformConfig) -> bool {
         let displayed = self.displayed.lock();
         displayed.get(&config.name_any()).is_some_and(|before| Some(before) != config.uid().as_ref())
     }
 
-    /// `config` depends on nothing: no watch is open for it, no event concerns it, and what is not watched is not remembered.
+    /// Makes `config` depend on nothing: closes its watches, ignores events, and forgets what is no
+    /// longer watched.
     fn stand_aside(&self, config: &str, memory: &mut Memory) {
         memory.plan.forget();
         self.leave(config);
@@ -94,14 +96,15 @@ impl Context {
         self.watches.leave(config);
     }
 
-    /// `name` is `config` now, or gone: whoever wants something of the same objects looks again.
+    /// Records that `name` is `config` now, or gone: others that want something of the same objects
+    /// are reconciled.
     fn tell_others(&self, name: &str, config: Option<&VirtPlatformConfig>) {
         for other in self.claims.note(name, config) {
             self.triggers.happened(&other, &Causes { objects: true, ..Causes::default() });
         }
     }
 
-    /// `config` is gone.
+    /// Forgets `config`, because it was deleted.
     fn forget(&self, config: &str) {
         self.leave(config);
         self.tell_others(config, None);
@@ -109,29 +112,30 @@ impl Context {
     }
 }
 
-/// What an operator is run with.
+/// The settings of an operator.
 #[derive(Clone)]
 pub struct Settings {
-    /// The profiles that it knows.
+    /// The profiles that it serves.
     pub profiles: Profiles,
     /// The version that plans name.
     pub version: &'static str,
-    /// How long a rollout may come no further before it is found out what holds it up.
+    /// How long a rollout may make no progress before the operator searches for what holds it up.
     pub patience: Duration,
-    /// How long an owner is given to see a change before it is believed to be in effect.
+    /// How long an owner's conditions are not believed after it has seen a change.
     pub settling: SignedDuration,
-    /// Where it tells how its watches are.
+    /// Receives the state of its watches.
     pub health: Health,
-    /// Whether it leads. While it does not, it keeps its watches open, plans nothing and writes nothing.
+    /// Whether it leads. While it does not, it keeps its watches open, but plans and writes
+    /// nothing.
     pub fence: Fence,
-    /// Where it counts what it does.
+    /// Counts what it does.
     pub metrics: Metrics,
-    /// Where it sends its traces.
+    /// Receives its traces.
     pub traces: Traces,
 }
 
 impl Settings {
-    /// The registered profiles, and time for a machine to be drained and to reboot.
+    /// The registered profiles, and enough patience for a machine to be drained and reboot.
     #[must_use]
     pub fn new(version: &'static str) -> Self {
         Self {

@@ -26,10 +26,11 @@ use advisor_core::plan::decision::observed::Wanted;
 use advisor_core::plan::status::{self, conditions};
 use operator_kit::clock::now;
 
-/// A look that fails for so long is said in the status.
+/// How long reconciles must fail before the status says so.
 const UNREADABLE: Duration = Duration::from_secs(10);
 
-/// Looks at one configuration. Errors end here: they are logged, and the look is made again after a pause.
+/// Reconciles one configuration. Errors end here: they are logged, and the reconcile is made again
+/// after a pause.
 pub(super) async fn reconcile(
     object: Arc<DeserializeGuard<VirtPlatformConfig>>,
     ctx: Arc<Context>,
@@ -44,7 +45,7 @@ pub(super) async fn reconcile(
     Ok(next)
 }
 
-/// The five steps.
+/// The steps of a reconcile.
 async fn look(
     ctx: &Context,
     config: &VirtPlatformConfig,
@@ -75,18 +76,18 @@ fn patience(ctx: &Context, decision: &Decision, memory: &mut Memory) -> Option<D
     (!memory.plan.slow.is_empty()).then_some(ctx.patience)
 }
 
-/// Looks at `config` if there is anything to see. Returns when to do so again, and whether it failed.
+/// Reconciles `config` if there is a reason. Returns when to do so again, and whether it failed.
 async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
     let name = config.name_any();
     let memory = ctx.memory(&name);
     let mut memory = memory.lock().await;
     if memory.uid != config.uid() {
-        // Another object of that name: nothing of the first one is true of it.
+        // Another object with this name: nothing remembered of the first one applies to it.
         *memory = Memory::of(config.uid());
         ctx.stand_aside(&name, &mut memory);
     }
     if memory.report.is_replaced(config) {
-        // The event of our own write is on its way.
+        // The event of our own write is still to come.
         return (Next::await_change(), false);
     }
     if !ctx.fence.is_open() {
@@ -97,7 +98,7 @@ async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
     match memory.call(&settled, ctx.triggers.news(&name), Instant::now()) {
         Call::Now => {}
         Call::Rest => return (Next::requeue(memory.timing.until_due()), false),
-        // What has happened stays noted until then.
+        // The events stay recorded until then.
         Call::After(gap) => return (Next::requeue(gap.min(memory.timing.until_due())), false),
     }
     let mut causes = ctx.triggers.take(&name);
@@ -147,9 +148,9 @@ async fn look_failed(
     let name = config.name_any();
     let pause = memory.has_failed(seen, &name, error.is_race());
     if error.is_race() {
-        tracing::debug!(config = name, %error, "looking again");
+        tracing::debug!(config = name, %error, "reconciling again");
     } else {
-        tracing::warn!(config = name, reason = error.reason(), %error, retry_in = ?pause, "could not look at the configuration");
+        tracing::warn!(config = name, reason = error.reason(), %error, retry_in = ?pause, "could not reconcile the configuration");
     }
     let is_time = memory.timing.failing_for() >= UNREADABLE || error.is_reported_at_once();
     if let Some(problem) = error.displayed().filter(|_| is_time) {

@@ -23,12 +23,13 @@ use advisor_cluster::{Cluster, bounded};
 use advisor_core::api::{FIELD_MANAGER, VirtPlatformConfig};
 use advisor_core::rollout::{MachineConfigPools, Rollouts};
 
-/// How long a look that is under way may take after the signal to stop; the process has ten seconds.
+/// How long a running reconcile may take after the signal to stop; the process has ten seconds.
 const STOP_LIMIT: Duration = Duration::from_secs(6);
 
 /// Runs the operator on the cluster of `client` until `stop` is cancelled.
 ///
-/// A cluster that does not answer, or lacks the CRD, is waited for: it is said once for each change of the reason.
+/// If the cluster does not answer, or lacks the CRD, it waits and logs the reason once for each
+/// change of it.
 pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
     let Settings { profiles, version, patience, settling, health, fence, metrics, traces } = settings;
     let client = metrics.count(fence.guard(bounded(client)));
@@ -60,7 +61,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
     });
     let crds = ctx.watches.follow_crds(gather::declared_crds(profiles, ctx.rollouts.watched_kind()));
 
-    // The events themselves are needed too: the controller tells of no deletion.
+    // The events themselves are needed too: the controller does not report deletions.
     let (store, writer) = reflector::store();
     health.sees(store.clone());
     let (gone, deletions) = unbounded();
@@ -96,7 +97,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
     let reconciles = reconciles.for_each(|result| async {
         match result {
             Ok(_) => {}
-            Err(Error::ObjectNotFound(object)) => tracing::debug!(%object, "gone before it was looked at"),
+            Err(Error::ObjectNotFound(object)) => tracing::debug!(%object, "deleted before it was reconciled"),
             Err(Error::QueueError(error)) => tracing::warn!(%error, "the watch of configurations was interrupted"),
             Err(error) => tracing::error!(%error, "the controller failed"),
         }
@@ -104,7 +105,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
     let hung = async {
         stop.cancelled().await;
         tokio::time::sleep(STOP_LIMIT).await;
-        tracing::warn!("a look at a configuration did not end in time and is given up");
+        tracing::warn!("a reconcile did not end in time and is abandoned");
     };
     tokio::select! {
         () = reconciles => {}

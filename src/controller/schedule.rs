@@ -1,4 +1,4 @@
-//! When to look at a configuration again if nothing happens.
+//! When to reconcile a configuration again if nothing happens.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use jiff::Timestamp;
 
 use operator_kit::backoff::spread;
 
-/// A settled configuration is looked at this often without any event.
+/// How often a settled configuration is reconciled without any event.
 pub(super) const RESYNC: Duration = Duration::from_secs(6 * 3600);
-/// A plan with blocked items is looked at this often: no event tells that what keeps them from being written has passed.
+/// How often a plan with blocked items is reconciled: no event reports that their obstacle is gone.
 const BLOCKED: Duration = Duration::from_secs(120);
 
-/// What makes a look due earlier than the decision does.
+/// Reasons for a reconcile that is earlier than the decision requires.
 #[derive(Debug, Default)]
 pub(super) struct Reasons {
-    /// Items are blocked.
+    /// Whether items are blocked.
     pub(super) blocked: bool,
-    /// When something that is set aside for a time comes back.
+    /// When the next item that is skipped for a limited time returns.
     pub(super) set_aside_until: Option<Timestamp>,
-    /// How long until an owner that says that something is wrong has done so for long enough to be reported.
+    /// The time until an owner has reported a problem for long enough to pass it on.
     pub(super) doubt: Option<Duration>,
-    /// How long a rollout may come no further, if one is followed.
+    /// How long a rollout may make no progress, if one is followed.
     pub(super) patience: Option<Duration>,
 }
 
@@ -40,7 +40,7 @@ impl Reasons {
     }
 }
 
-/// How long from `now` until the next look at the configuration of that name.
+/// The time from `now` until the next reconcile of the configuration called `name`.
 pub(super) fn pause(decision: &Decision, reasons: &Reasons, now: Timestamp, name: &str) -> Duration {
     let until = |at: Timestamp| at.duration_since(now).try_into().unwrap_or_default();
     let all = [
@@ -60,7 +60,8 @@ fn of_decision(decision: &Decision, now: Timestamp, name: &str) -> Duration {
             LookAgain::OnEvent => resync(name),
             LookAgain::At(at) => at.duration_since(now).try_into().unwrap_or_default(),
         },
-        // What an execution has left is looked at for itself: it may go on without asking, be as wanted, or be contested.
+        // What an execution has left is decided at once: it may continue without asking, be
+        // satisfied, or have drifted.
         Decision::Publish(publication) if publication.ended.is_some() && publication.phase != Phase::Completed => {
             Duration::ZERO
         }
@@ -74,7 +75,8 @@ fn of_decision(decision: &Decision, now: Timestamp, name: &str) -> Duration {
     }
 }
 
-/// The regular interval, spread by name: configurations are not all looked at in one moment.
+/// The regular interval, spread by name, so that configurations are not all reconciled at the same
+/// moment.
 fn resync(name: &str) -> Duration {
     spread(RESYNC, name, 0)
 }

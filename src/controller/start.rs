@@ -1,4 +1,4 @@
-//! The start: waiting for a cluster that serves our API, and saying what is missing.
+//! The start: waits for a cluster that serves our API, and says what is missing.
 
 use std::time::Duration;
 
@@ -14,13 +14,14 @@ const BETWEEN_TRIES: Backoff = Backoff { first: Duration::from_millis(250), long
 /// How long one try may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Returns as soon as configurations can be listed. Says what keeps them from it, once for each change of the reason.
+/// Returns as soon as configurations can be listed. Logs what prevents that, once for each change
+/// of the reason.
 pub(super) async fn wait_until_served(client: &Client) {
     let configs: Api<VirtPlatformConfig> = Api::all(client.clone());
     let mut said = String::new();
     let mut failures = 0;
     loop {
-        // Metadata is enough, and fits whatever the objects hold.
+        // Metadata is enough, and can be parsed whatever the objects hold.
         let list = ListParams::default().limit(1);
         let problem = match tokio::time::timeout(LIMIT, configs.list_metadata(&list)).await {
             Ok(Ok(_)) => return,
@@ -39,10 +40,10 @@ pub(super) async fn wait_until_served(client: &Client) {
 fn problem(error: &ClusterError) -> String {
     match error {
         ClusterError::NotServed | ClusterError::NotFound { .. } => {
-            "the cluster does not know VirtPlatformConfig: apply crds/advisor.kubevirt.io_virtplatformconfigs.yaml; waiting for it".to_owned()
+            "waiting for the cluster to serve VirtPlatformConfig: apply crds/advisor.kubevirt.io_virtplatformconfigs.yaml".to_owned()
         }
         ClusterError::Refused(Refusal { code: 401 | 403, message, .. }) => format!(
-            "the cluster refuses this user, who needs the rights of `virt-advisor rbac`; waiting for them: {message}"
+            "the API server denies access; waiting until this user has the rights that `virt-advisor rbac` prints: {message}"
         ),
         ClusterError::Transient { message }
         | ClusterError::Webhook { message }

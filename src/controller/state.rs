@@ -1,4 +1,5 @@
-//! Metrics of what is true now: read from what the operator watches, when somebody asks. At rest they cost nothing.
+//! Metrics of the present state: computed from what the operator watches when they are requested.
+//! At rest they cost nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,18 +21,18 @@ use advisor_core::plan::status::conditions;
 
 use super::{Health, WatchState};
 
-/// Where the metrics come from.
+/// The sources of the metrics.
 #[derive(Debug, Clone)]
 pub struct Sources {
     /// The version of the program.
     pub version: &'static str,
-    /// The watches and what they have seen.
+    /// The watches and the configurations they have seen.
     pub health: Health,
     /// Whether this replica leads.
     pub fence: Fence,
-    /// What was counted.
+    /// The counted metrics.
     pub metrics: Metrics,
-    /// How the working thread is.
+    /// The state of the working thread.
     pub pulse: Pulse,
 }
 
@@ -117,7 +118,8 @@ impl Sources {
     }
 }
 
-/// A kind that is watched in several namespaces, or once more while an older watch ends, has one sample: the least.
+/// A kind that is watched in several namespaces, or once more while an older watch ends, has one
+/// sample: the lowest.
 fn once_each<T: PartialOrd>(samples: impl Iterator<Item = (Vec<Label>, T)>) -> Samples<T> {
     let mut least = BTreeMap::new();
     for (labels, value) in samples {
@@ -142,7 +144,7 @@ fn phase(config: &VirtPlatformConfig) -> Option<Phase> {
     config.status.as_ref()?.phase
 }
 
-/// Since when the condition that goes with the phase is true.
+/// When the condition of the present phase became true, in seconds since the epoch.
 fn since(config: &VirtPlatformConfig) -> Option<f64> {
     let wanted = phase(config)?.name();
     let conditions = &config.status.as_ref()?.conditions;

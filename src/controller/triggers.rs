@@ -1,7 +1,8 @@
-//! Why a configuration is looked at again: events of the objects it depends on, matched to it.
+//! Why a configuration is reconciled again: matches events to the configurations that depend on
+//! their objects.
 //!
-//! Watches tell about everything of a kind; only what a configuration's plan touches or read, in a version that it has
-//! not seen, makes it dirty. So a busy cluster costs nothing.
+//! Watches report everything about a kind. Only a new version of an object that a configuration's
+//! plan touches or has read makes it dirty, so a busy cluster costs nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,29 +11,29 @@ use parking_lot::{Mutex, MutexGuard};
 
 use advisor_cluster::Subject;
 
-/// As many events as can come between the answer to a request and its reader.
+/// The number of events that may come between the answer to a request and its reader.
 const RECENT: usize = 64;
 
-/// What has happened since a configuration was last looked at.
+/// What has happened since a configuration was last reconciled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Causes {
-    /// Any object that the plan touches or read may have changed.
+    /// Whether any object that the plan touches or reads may have changed.
     pub(super) objects: bool,
-    /// These have changed.
+    /// The objects that have changed.
     pub(super) changed: BTreeSet<Subject>,
-    /// The progress of a rollout has changed.
+    /// Whether the progress of a rollout has changed.
     pub(super) rollouts: bool,
-    /// What is served, or how, may have changed.
+    /// Whether the set of served kinds, or their definitions, may have changed.
     pub(super) kinds: bool,
 }
 
-/// What has happened since a configuration was last looked at, in short.
+/// A summary of what has happened since a configuration was last reconciled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
     Nothing,
-    /// Something of objects or rollouts.
+    /// Something about objects or rollouts.
     Objects,
-    /// Something of the kinds themselves, perhaps beside objects.
+    /// Something about the kinds themselves, and perhaps about objects too.
     Kinds,
 }
 
@@ -46,19 +47,19 @@ impl Causes {
 /// The configurations, what they depend on, and which are dirty.
 pub(super) struct Triggers {
     state: Mutex<BTreeMap<String, Dependencies>>,
-    /// What was told last, whomever it concerns.
+    /// The most recent events, whomever they concern.
     recent: Mutex<VecDeque<(Subject, Option<String>)>>,
-    /// Of objects that matter, the version that was told last and what mattered of it then.
+    /// For objects that matter, the last reported version and the hash of what mattered of it.
     contents: Mutex<BTreeMap<Subject, (String, u64)>>,
     wake: UnboundedSender<()>,
 }
 
 #[derive(Default)]
 struct Dependencies {
-    /// The version that was seen of each object; `None` says that it did not exist.
+    /// The version in which each object was seen; `None` means that it did not exist.
     seen: BTreeMap<Subject, Option<String>>,
-    /// Versions that watches told of and that were not seen then. Ours may be among them: the event of a write can come
-    /// before its answer.
+    /// Reported versions that had not been seen then. Our own may be among them: the event of a
+    /// write can arrive before its answer.
     told: BTreeMap<Subject, Option<String>>,
     causes: Causes,
 }
@@ -71,7 +72,7 @@ impl Dependencies {
         }
     }
 
-    /// Whether an object of that name is looked for in any namespace, and none was there.
+    /// Whether an object with this name is searched for in all namespaces, and none existed.
     fn awaits(&self, subject: &Subject) -> bool {
         let anywhere = Subject { namespace: None, ..subject.clone() };
         subject.namespace.is_some() && self.seen.get(&anywhere).is_some_and(Option::is_none)
@@ -79,13 +80,13 @@ impl Dependencies {
 }
 
 impl Triggers {
-    /// No configurations yet. The receiver gets an item whenever one has become dirty.
+    /// Starts without configurations. The receiver gets an item whenever one becomes dirty.
     pub(super) fn new() -> (Self, UnboundedReceiver<()>) {
         let (wake, woken) = unbounded();
         (Self { state: Mutex::default(), recent: Mutex::default(), contents: Mutex::default(), wake }, woken)
     }
 
-    /// `config` depends on `subject`, and has seen it in `version`.
+    /// Records that `config` depends on `subject` and has seen it in `version`.
     pub(super) fn seen(&self, config: &str, subject: Subject, version: Option<String>) {
         let overtaken = self.overtaken(&subject, version.as_deref());
         let arrived = if version.is_none() { self.arrived(&subject) } else { Vec::new() };
@@ -98,8 +99,9 @@ impl Triggers {
         found.seen.insert(subject, version);
     }
 
-    /// What a watch has told of `subject` already, if that is newer than what was just read: the event came between the answer
-    /// and its reader, when nobody knew yet that the object matters.
+    /// The version of `subject` that a watch has already reported, if it is newer than the one that
+    /// was just read: the event came between the answer and its reader, when nobody knew yet that
+    /// the object matters.
     fn overtaken(&self, subject: &Subject, read: Option<&str>) -> Option<Option<String>> {
         let recent = lock(&self.recent);
         let (_, told) = recent.iter().rev().find(|(known, _)| known == subject)?;
@@ -113,7 +115,8 @@ impl Triggers {
         newer.then(|| told.clone())
     }
 
-    /// What came lately, wherever `subject` has no namespace and is looked for in all of them: between the answer and its reader.
+    /// Recent objects that match `subject`, which has no namespace because it is searched for in
+    /// all of them: they appeared between the answer and its reader.
     fn arrived(&self, subject: &Subject) -> Vec<(Subject, Option<String>)> {
         let recent = lock(&self.recent);
         let mut last = BTreeMap::new();
@@ -126,12 +129,12 @@ impl Triggers {
         last.into_iter().filter(|(_, version)| version.is_some()).collect()
     }
 
-    /// `config` depends on nothing any more.
+    /// Records that `config` no longer depends on anything.
     pub(super) fn forget(&self, config: &str) {
         self.state().remove(config);
     }
 
-    /// What has happened since the last call.
+    /// Returns, and forgets, what has happened since the last call.
     pub(super) fn take(&self, config: &str) -> Causes {
         let mut state = self.state();
         let Some(found) = state.get_mut(config) else {
@@ -144,7 +147,7 @@ impl Triggers {
         causes
     }
 
-    /// What [`Self::take`] would tell, in short. It stays noted.
+    /// A summary of what [`Self::take`] would return, which stays recorded.
     pub(super) fn news(&self, config: &str) -> News {
         let state = self.state();
         let Some(found) = state.get(config) else { return News::Nothing };
@@ -156,8 +159,8 @@ impl Triggers {
         if of_kinds { News::Kinds } else { News::Objects }
     }
 
-    /// As [`Self::changed`], with what matters of the object, if that is known: another version of the same content is none that anybody
-    /// has to look at who has looked at the one before.
+    /// Like [`Self::changed`], with the hash of what matters of the object, if known. A new version
+    /// with the same hash does not concern anybody who has seen the version before.
     pub(super) fn told(&self, subject: &Subject, version: Option<&str>, content: Option<u64>) {
         let mut contents = lock(&self.contents);
         let before = contents.remove(subject);
@@ -173,19 +176,19 @@ impl Triggers {
         self.changed(subject, version);
     }
 
-    /// Whoever has seen `subject` in version `before` has seen it in `version`.
+    /// Treats `subject` in `version` as seen by everybody who has seen it in version `before`.
     fn is_as_before(&self, subject: &Subject, before: &str, version: &str) {
         for found in self.state().values_mut() {
             let seen = found.seen.get_mut(subject).filter(|seen| seen.as_deref() == Some(before));
             if let Some(seen) = seen {
                 *seen = Some(version.to_owned());
-                // It was no news, and is none.
+                // It was not news, and still is not.
                 found.told.remove(subject);
             }
         }
     }
 
-    /// `subject` is in `version` now, or gone.
+    /// Records that `subject` is in `version` now, or deleted.
     pub(super) fn changed(&self, subject: &Subject, version: Option<&str>) {
         {
             let mut recent = lock(&self.recent);
@@ -204,7 +207,7 @@ impl Triggers {
         });
     }
 
-    /// `subject` may mean something else now, although its version is the one that was seen.
+    /// Records that `subject` may mean something else now, although its version has been seen.
     pub(super) fn look_again(&self, subject: &Subject) {
         self.mark(|found| {
             let concerned = found.seen.contains_key(subject);
@@ -214,9 +217,10 @@ impl Triggers {
         });
     }
 
-    /// Anything of this kind may have changed: a watch was interrupted, or the kind itself has changed.
+    /// Records that anything of this kind may have changed: a watch was interrupted, or the kind
+    /// itself has changed.
     pub(super) fn may_have_changed(&self, group: &str, kind: &str) {
-        // What was told before may not be true any more.
+        // Earlier reports may no longer be true.
         lock(&self.recent).retain(|(subject, _)| subject.group != group || subject.kind != kind);
         self.mark(|found| {
             let concerned = found.seen.keys().any(|subject| subject.group == group && subject.kind == kind);
@@ -225,7 +229,7 @@ impl Triggers {
         });
     }
 
-    /// Something has happened that concerns `config`.
+    /// Records that something has happened that concerns `config`.
     pub(super) fn happened(&self, config: &str, causes: &Causes) {
         if let Some(found) = self.state().get_mut(config) {
             found.causes.objects |= causes.objects;
@@ -234,7 +238,7 @@ impl Triggers {
         self.wake();
     }
 
-    /// Every configuration is to be looked at.
+    /// Makes every configuration dirty.
     pub(super) fn look_at_all(&self) {
         self.state().values_mut().for_each(|found| found.causes.objects = true);
         self.wake();
@@ -248,7 +252,7 @@ impl Triggers {
     }
 
     fn wake(&self) {
-        // The receiver ends with the process; a wake-up that nobody hears is none.
+        // The receiver ends with the process; then nobody needs to wake up.
         let _ = self.wake.unbounded_send(());
     }
 
@@ -292,7 +296,8 @@ mod tests {
         assert!(!triggers.take("a").any());
     }
 
-    /// Fault R18: what is looked for wherever it is, and was not there, is news wherever it comes.
+    /// Fault R18: an object that is searched for in all namespaces, and did not exist, is news
+    /// wherever it appears.
     #[test]
     fn r18_what_is_awaited_anywhere_is_news_in_any_namespace() {
         let (triggers, _woken) = Triggers::new();
@@ -302,7 +307,7 @@ mod tests {
         assert_eq!(triggers.news("a"), News::Nothing, "what goes was not there");
         triggers.changed(&at(Some("one")), Some("5"));
         assert!(triggers.take("a").changed.contains(&at(Some("one"))));
-        // Once it was read, it is followed as any other.
+        // Once it has been read, it is followed like any other.
         triggers.seen("a", at(Some("one")), Some("5".into()));
         triggers.changed(&at(Some("one")), Some("5"));
         assert_eq!(triggers.news("a"), News::Nothing);
@@ -334,7 +339,7 @@ mod tests {
             (Some("6"), Some(1), false),
             (Some("7"), Some(1), false),
             (Some("8"), Some(2), true),
-            // It has not been looked at in version 8.
+            // It has not been read in version 8.
             (Some("9"), Some(2), true),
             (Some("10"), None, true),
         ] {
@@ -350,12 +355,12 @@ mod tests {
         assert!(!triggers.take("a").any());
         triggers.told(&subject("x"), None, None);
         assert!(triggers.take("a").any(), "it is gone");
-        // Whatever nobody depends on is not remembered.
+        // Objects that nobody depends on are not remembered.
         triggers.told(&subject("other"), Some("1"), Some(1));
         assert!(lock(&triggers.contents).is_empty());
     }
 
-    /// Defect D33: an event that comes before anybody has noted that the object matters.
+    /// Defect D33: an event that comes before it is recorded that the object matters.
     #[test]
     fn an_event_that_overtakes_the_first_reading_is_no_less_news() {
         for (told, read, dirty) in [

@@ -1,5 +1,5 @@
-//! Metrics of what the operator does, counted where it happens. What is true of the cluster at the moment is read when
-//! somebody asks, see `endpoints::state`.
+//! Metrics of what the operator does, counted where it happens. The present state of the cluster is
+//! read when somebody asks, see `controller::state`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use tower::BoxError;
 
 use super::definitions as define;
 
-/// The controller's name in the metrics that dashboards of the Go program read.
+/// The controller's name in metrics, as in dashboards for the Go program.
 const CONTROLLER: &str = "virtplatformconfig";
-/// Seconds of a look at a configuration: those of controller-runtime, as far as they matter here.
+/// Buckets in seconds for reconciles: those of controller-runtime, as far as they matter here.
 const LOOK_SECONDS: [f64; 13] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
-/// Seconds of an execution: an instant without machines, hours with hundreds of them.
+/// Buckets in seconds for executions: an instant without machines, hours with hundreds of them.
 const EXECUTION_SECONDS: [f64; 10] = [0.1, 1.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 10800.0, 43200.0];
 
 /// A label with its value; values come from closed sets.
@@ -31,7 +31,7 @@ pub type Label = (&'static str, String);
 type Counters<const N: usize> = Family<[Label; N], Counter>;
 type Histograms = Family<[Label; 1], Histogram, fn() -> Histogram>;
 
-/// Counters and durations of one operator. Clones are one and the same.
+/// The counters and durations of one operator. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Counted>);
 
@@ -89,7 +89,7 @@ fn profile(name: &str) -> Label {
 }
 
 impl Metrics {
-    /// Adds them to `registry`.
+    /// Registers them in `registry`.
     pub fn register(&self, registry: &mut Registry) {
         let Counted { requests, looks, errors, look_seconds, adds, retries, work_seconds, .. } = self.0.as_ref();
         let Counted { plans, plan_seconds, executions, execution_seconds, drifts, .. } = self.0.as_ref();
@@ -107,7 +107,7 @@ impl Metrics {
         define::DRIFTS.register(registry, drifts.clone());
     }
 
-    /// `client`, whose requests are counted.
+    /// `client`, with its requests counted.
     #[must_use]
     pub fn count(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
@@ -127,7 +127,7 @@ impl Metrics {
         Client::new(service, namespace)
     }
 
-    /// A look at a configuration begins.
+    /// Begins the measurement of a reconcile.
     pub(crate) fn look(&self) -> ReconcileTimer {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
@@ -136,25 +136,25 @@ impl Metrics {
         ReconcileTimer { metrics: self.clone(), id, began }
     }
 
-    /// How long the looks that are under way have taken so far.
+    /// How long the running reconciles have taken so far.
     #[must_use]
     pub fn under_way(&self) -> Vec<Duration> {
         self.working().values().map(Instant::elapsed).collect()
     }
 
-    /// A plan of `name` was made in `took`, and led to `outcome`.
+    /// Counts a plan of `name` that was made in `took` and led to `outcome`.
     pub(crate) fn planned(&self, name: &str, outcome: &str, took: Duration) {
         self.0.plans.get_or_create(&[profile(name), ("outcome", outcome.to_owned())]).inc();
         self.0.plan_seconds.get_or_create(&[profile(name)]).observe(took.as_secs_f64());
     }
 
-    /// An execution of `name` ended with `outcome`, `took` seconds after its approval.
+    /// Counts an execution of `name` that ended with `outcome`, `took` seconds after its approval.
     pub(crate) fn executed(&self, name: &str, outcome: &str, took: f64) {
         self.0.executions.get_or_create(&[profile(name), ("outcome", outcome.to_owned())]).inc();
         self.0.execution_seconds.get_or_create(&[profile(name)]).observe(took);
     }
 
-    /// Somebody changed what `name` had applied.
+    /// Counts that somebody changed what `name` had applied.
     pub(crate) fn drifted(&self, name: &str) {
         self.0.drifts.get_or_create(&[profile(name)]).inc();
     }
@@ -164,7 +164,7 @@ impl Metrics {
     }
 }
 
-/// A look that is under way; one that is given up counts as one that failed.
+/// A running reconcile. It is counted when [`ReconcileTimer::end`] is called.
 pub(crate) struct ReconcileTimer {
     metrics: Metrics,
     id: u64,
@@ -172,7 +172,7 @@ pub(crate) struct ReconcileTimer {
 }
 
 impl ReconcileTimer {
-    /// It came to its end; `failed` says that it will be made again.
+    /// Ends the measurement; `failed` means that the reconcile will be repeated.
     pub(crate) fn end(self, failed: bool) {
         let inner = &self.metrics.0;
         let result = if failed { "error" } else { "success" };

@@ -1,4 +1,4 @@
-//! What the operator tells of its work: metrics and traces.
+//! Telemetry: metrics and traces of the operator's work.
 
 pub mod definitions;
 mod metrics;

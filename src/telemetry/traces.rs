@@ -1,7 +1,9 @@
-//! Traces by OTLP: one for each plan and one for each execution, with the digest of the plan. Off unless the standard
-//! environment asks for them; then spans go to a thread of their own, and what a slow collector does not take is dropped.
+//! Traces in OTLP: one for each plan and one for each execution, with the digest of the plan. Off
+//! unless the standard environment variables enable them; then spans are passed to a separate
+//! thread, and those that a slow collector does not accept are dropped.
 //!
-//! By HTTP with the client that we have already: gRPC brings HTTP/2 along, a megabyte of program.
+//! They are sent over HTTP with the client that is already linked: gRPC would add HTTP/2, a
+//! megabyte of program.
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -33,20 +35,20 @@ use sha2::{Digest, Sha256};
 
 use advisor_core::api::Approval;
 
-/// The name in `service.name`, unless OTEL_SERVICE_NAME says otherwise.
+/// The value of `service.name`, unless OTEL_SERVICE_NAME is set.
 const SERVICE: &str = "virt-advisor";
-/// How long handing over the last spans may take when the process ends.
+/// The longest time for sending the last spans when the process ends.
 const FLUSH_LIMIT: std::time::Duration = std::time::Duration::from_secs(1);
-/// How long a collector may take.
+/// The longest time for an answer of the collector.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
-/// Either of these switches traces on: the whole address, or the one that all signals begin with.
+/// Either of these enables traces: the complete address, or the common beginning for all signals.
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-/// Either of these names a file with the authorities that vouch for the collector.
+/// Either of these names a file with the authorities that may sign the collector's certificate.
 const TRACES_CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE";
 const CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
-/// Where spans go. Clones are one and the same.
+/// The destination of spans. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Traces(Option<Exported>);
 
@@ -57,11 +59,11 @@ struct Exported {
 }
 
 impl Traces {
-    /// As the environment says: off if it names no endpoint.
+    /// Configured by the environment: off if it names no endpoint.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, and what to do.
+    /// A sentence: what is wrong with the environment, and what to do.
     pub fn from_env() -> Result<Self, String> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let off = set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
@@ -81,23 +83,25 @@ impl Traces {
         Self::to(&endpoint, authorities.as_deref())
     }
 
-    /// To the collector at `endpoint`, as `https://collector:4318/v1/traces`, whose certificate one of the authorities in the file
-    /// `authorities` vouches for; without it, one of the system's. Called within the runtime that sends them.
+    /// Sends to the collector at `endpoint`, such as `https://collector:4318/v1/traces`, whose
+    /// certificate must be signed by one of the authorities in the file `authorities`, or without
+    /// it by one of the system's. Call it within the runtime that will send the spans.
     ///
     /// # Errors
     ///
-    /// If it is no such address, or there are no authorities. Whether anybody answers there is found out later, and does no harm.
+    /// If it is not such an address, or there are no authorities. Whether a collector answers there
+    /// is found out later, and does no harm.
     pub fn to(endpoint: &str, authorities: Option<&Path>) -> Result<Self, String> {
         let unfit = |problem: String| {
             format!(
-                "traces can't be sent to {endpoint}: {problem}; an endpoint is https://HOST:4318 or http://HOST:4318"
+                "traces can't be sent to {endpoint}: {problem}. Use an endpoint such as https://HOST:4318 or http://HOST:4318"
             )
         };
         let scheme = endpoint.parse::<Uri>().ok().and_then(|uri| uri.scheme_str().map(str::to_owned));
         let roots = match scheme.as_deref() {
             Some("https") => roots(authorities).map_err(unfit)?,
             Some("http") => RootCertStore::empty(),
-            Some(_) | None => return Err(unfit("that is no URL for HTTP".to_owned())),
+            Some(_) | None => return Err(unfit("it is not an HTTP URL".to_owned())),
         };
         let sender = Sender::new(roots);
         let exporter = SpanExporter::builder().with_http().with_http_client(sender).with_endpoint(endpoint).build();
@@ -114,7 +118,8 @@ impl Traces {
         Ok(Self(Some(Exported { tracer: provider.tracer(SERVICE), provider })))
     }
 
-    /// A plan of `profile` was made between `began` and `ended`, with this digest, and led to `outcome`.
+    /// Records a plan of `profile` that was made between `began` and `ended`, has this digest, and
+    /// led to `outcome`.
     pub(crate) fn planned(&self, profile: &str, digest: &str, outcome: &str, began: Timestamp, ended: Timestamp) {
         let Some(Exported { tracer, .. }) = &self.0 else { return };
         let attributes = [
@@ -126,7 +131,7 @@ impl Traces {
         end(span, ended, Ok(()));
     }
 
-    /// An item of what `approval` approved was written.
+    /// Records the write of an item under `approval`.
     pub(crate) fn wrote(
         &self,
         approval: &Approval,
@@ -148,7 +153,7 @@ impl Traces {
         end(span, ended, outcome);
     }
 
-    /// What `approval` approved came to its end.
+    /// Records the end of the execution under `approval`.
     pub(crate) fn executed(&self, profile: &str, approval: &Approval, outcome: &str, ended: Timestamp, failed: bool) {
         let Some(Exported { tracer, .. }) = &self.0 else { return };
         let attributes = [
@@ -162,13 +167,13 @@ impl Traces {
         end(span, ended, if failed { Err(outcome) } else { Ok(()) });
     }
 
-    /// Hands over what is left, for a moment.
+    /// Sends the remaining spans, within a short time.
     pub async fn flush(&self) {
         let Some(Exported { provider, .. }) = self.0.clone() else { return };
         // It blocks its thread, and the connection lives on this one.
         let flushed = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(FLUSH_LIMIT)).await;
         if !matches!(flushed, Ok(Ok(()))) {
-            tracing::debug!("the last spans could not be handed over");
+            tracing::debug!("the last spans could not be sent");
         }
     }
 }
@@ -182,7 +187,8 @@ fn end(mut span: impl opentelemetry::trace::Span, ended: Timestamp, outcome: Res
     span.end_with_timestamp(SystemTime::from(ended));
 }
 
-/// The trace of an execution and its first span: the same for whichever process carries it out.
+/// The ids of an execution's trace and its first span: the same for every process that carries it
+/// out.
 fn ids(approval: &Approval) -> (TraceId, SpanId) {
     let digest = Sha256::digest(format!("{} {} {}", approval.plan_hash, approval.generation, approval.at.0));
     let (mut trace, mut root) = ([0; 16], [0; 8]);
@@ -192,11 +198,11 @@ fn ids(approval: &Approval) -> (TraceId, SpanId) {
 }
 
 thread_local! {
-    /// The ids of the span that is made next on this thread.
+    /// The ids of the next span that is created on this thread.
     static NEXT: Cell<Option<(TraceId, SpanId)>> = const { Cell::new(None) };
 }
 
-/// Random ones, but where an execution has its own.
+/// Random ids, except where an execution has its own.
 #[derive(Debug, Default)]
 struct Ids(RandomIdGenerator);
 
@@ -215,7 +221,8 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     match file {
         Some(file) => {
-            let read = |error: &dyn Display| format!("the authorities in {} can't be used: {error}", file.display());
+            let read =
+                |error: &dyn Display| format!("the CA certificates in {} can't be used: {error}", file.display());
             for certificate in CertificateDer::pem_file_iter(file).map_err(|error| read(&error))? {
                 roots.add(certificate.map_err(|error| read(&error))?).map_err(|error| read(&error))?;
             }
@@ -225,12 +232,12 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
         }
     }
     if roots.is_empty() {
-        return Err(format!("no authority vouches for it: name a file with certificates in {CERTIFICATE}"));
+        return Err(format!("there are no CA certificates to verify it with: set {CERTIFICATE} to a file with some"));
     }
     Ok(roots)
 }
 
-/// Sends requests on the runtime of the program, for the thread of the exporter.
+/// Sends requests on the runtime of the program, on behalf of the exporter's thread.
 #[derive(Debug, Clone)]
 struct Sender {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,

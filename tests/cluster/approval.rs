@@ -75,7 +75,7 @@ async fn an_edit_of_the_options_under_apply_is_no_approval() {
     fixture.patch(json!({"action": "Apply"})).await;
     let waits = fixture.wait_for(Phase::ReviewRequired).await;
     let text = waits.summary.unwrap().text;
-    assert!(text.contains("took the place of another one within the minute"), "{text}");
+    assert!(text.contains("replaced another one within a minute"), "{text}");
     fixture.rest().await;
     assert!(fixture.target_writes(&mark).is_empty());
     fixture.patch(json!({"approvedPlanHash": waits.plan_hash})).await;
@@ -222,7 +222,7 @@ async fn going_back_to_dry_run_stops_the_execution_and_says_what_was_done() {
     // Ignore stands aside at once.
     fixture.patch(json!({"action": "Ignore"})).await;
     let ignored = fixture.wait_for(Phase::Ignored).await;
-    assert!(ignored.summary.unwrap().text.contains("Resources remain in their current state"));
+    assert!(ignored.summary.unwrap().text.contains("What was applied earlier stays in place"));
     assert_eq!(fixture.config().await.metadata.name.as_deref(), Some(PROFILE));
     fixture.finish().await;
 }

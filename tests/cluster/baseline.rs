@@ -66,13 +66,15 @@ async fn w_34_masters_are_covered_and_the_autopilot_is_named() {
     );
     let taken = of(&plan, "swap-worker");
     assert!(taken.message.contains("over from virt-platform-autopilot"), "{}", taken.message);
-    assert!(taken.message.contains("switch that off first, with the annotation"), "{}", taken.message);
-    assert!(!of(&plan, "swap-master").message.contains("switch that off"), "nobody else manages it");
+    assert!(taken.message.contains("first turn that off by setting the annotation"), "{}", taken.message);
+    assert!(!of(&plan, "swap-master").message.contains("turn that off"), "nobody else manages it");
     assert!(taken.conflicts.iter().all(|conflict| conflict.manager == "virt-platform-autopilot"), "{taken:#?}");
     // What is not planned says why; what nobody asked for costs no request.
     let left_out: Vec<_> = plan.left_out.iter().map(|part| part.feature.as_str()).collect();
     assert_eq!(left_out.len(), 23, "{left_out:?}");
-    assert!(why_not(&plan, "metalLb").unwrap().contains("set options.platformBaseline.features.metalLb to Enabled"));
+    assert!(
+        why_not(&plan, "metalLb").unwrap().contains("set spec.options.platformBaseline.features.metalLb to Enabled")
+    );
     fixture.finish().await;
 }
 
@@ -87,7 +89,10 @@ async fn nodes_are_no_news_and_only_the_answer_counts() {
     fixture.start_operator();
     fixture.configure_baseline(json!({})).await;
     let plan = fixture.wait_for(Phase::ReviewRequired).await;
-    assert!(why_not(&plan, "pciPassthrough").unwrap().starts_with("no node has PCI devices"), "{plan:#?}");
+    assert!(
+        why_not(&plan, "pciPassthrough").unwrap().starts_with("no node is labeled as having PCI devices"),
+        "{plan:#?}"
+    );
     let lists = |fixture: &Fixture| {
         fixture
             .requests(&mark)
@@ -115,7 +120,7 @@ async fn nodes_are_no_news_and_only_the_answer_counts() {
     assert!(lists(&fixture) > before);
     let answer = plan.inputs.iter().find(|input| input.target.kind == "Node" && input.path == "/PCI devices").unwrap();
     assert_eq!(answer.value, Some(json!(true)));
-    assert_eq!(why_not(&plan, "swap"), Some("options.platformBaseline.features.swap is Disabled"));
+    assert_eq!(why_not(&plan, "swap"), Some("spec.options.platformBaseline.features.swap is Disabled"));
     fixture.finish().await;
 }
 
@@ -127,7 +132,7 @@ async fn w_18_without_machine_configs_the_rest_is_planned() {
     // Nothing is to be changed on such a cluster.
     let plan = fixture.wait("a plan", |status| !status.left_out.is_empty()).await;
     assert_eq!(plan.items.len(), 1, "{plan:#?}");
-    assert_eq!(why_not(&plan, "swap"), Some("this cluster has no kind MachineConfig"));
+    assert_eq!(why_not(&plan, "swap"), Some("this cluster does not serve kind MachineConfig"));
     fixture
         .patch(json!({"options": {"platformBaseline": {"features": {"swap": "Enabled", "metalLb": "Enabled"}}}}))
         .await;
@@ -191,7 +196,7 @@ async fn w_2_the_monitoring_document_keeps_all_that_is_not_ours() {
     let blocked = fixture.wait("it is blocked", |status| status.items.len() == 2).await;
     let item = of(&blocked, "cluster-monitoring");
     assert_eq!(item.operation, Operation::Blocked);
-    assert!(item.message.contains("can't be understood as YAML: nothing is merged into it"), "{}", item.message);
+    assert!(item.message.contains("is not valid YAML, so nothing is merged into it"), "{}", item.message);
 
     let write = async |text: &str| {
         fixture.edit(&document(""), json!({"data": {"config.yaml": text}}), "kubectl-edit").await;

@@ -71,8 +71,12 @@ fn everything_that_keeps_it_from_starting_is_told_at_once() {
 #[test]
 fn traces_that_can_not_be_sent_are_said_with_the_remedy() {
     for (name, value, says) in [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", "an endpoint is https://HOST:4318 or http://HOST:4318"),
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "unix:///run/collector", "that is no URL for HTTP"),
+        (
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "collector:4318",
+            "Use an endpoint such as https://HOST:4318 or http://HOST:4318",
+        ),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "unix:///run/collector", "it is not an HTTP URL"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "set it to http/protobuf, and the endpoint to the port for it, 4318"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_virt-advisor"))
@@ -215,11 +219,11 @@ fn render_plans_from_files_alone() {
     let (code, text, _) = render(&[&density[..], &["--options", sample.to_str().unwrap()]].concat());
     assert_eq!(code, Some(1), "{text}");
     for line in [
-        "1 to create, 1 to change; which machines reboot can't be told",
+        "1 to create, 1 to change; reboots can't be predicted",
         "-    memoryOvercommitPercentage: 120",
         "+    memoryOvercommitPercentage: 200",
-        "impact High if machines take it in",
-        "This approves nothing.",
+        "impact High if a MachineConfigPool selects it",
+        "This plan can't be approved.",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -234,7 +238,10 @@ fn render_plans_from_files_alone() {
     let machine = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": "90-worker-kubelet-swap"}});
     std::fs::write(folder.join("machine.json"), machine.to_string()).unwrap();
     let (code, text, _) = render(&[&density[..], &["--options", options.to_str().unwrap()]].concat());
-    assert!(code == Some(1) && text.contains("MachineConfig 90-worker-kubelet-swap is not wanted"), "{code:?} {text}");
+    assert!(
+        code == Some(1) && text.contains("MachineConfig 90-worker-kubelet-swap is not part of this plan"),
+        "{code:?} {text}"
+    );
 
     // Options that an API server would refuse or drop are not taken for others.
     let foreign = root().join("samples/load-aware-rebalancing-options.yaml");
@@ -251,9 +258,9 @@ fn render_plans_from_files_alone() {
         assert!(code == Some(2) && problem.contains(says), "{content}: {problem}");
     }
     let (code, _, problem) = render(&[&density[..], &["--options", foreign.to_str().unwrap()]].concat());
-    assert!(code == Some(2) && problem.contains("no configuration of profile virt-higher-density"), "{problem}");
+    assert!(code == Some(2) && problem.contains("not a configuration of profile virt-higher-density"), "{problem}");
     let (code, _, problem) = render(&["--profile", "load-aware-rebalancing"]);
-    assert!(code == Some(2) && problem.contains("give the CRDs of a release with --crds"), "{problem}");
+    assert!(code == Some(2) && problem.contains("pass the CRDs of a release with --crds"), "{problem}");
     // Without folders nothing is known to be missing.
     let (code, text, problem) = render(&["--profile", "example-profile"]);
     assert!(code == Some(1) && text.contains("+  example-key: example-value"), "{problem}");
@@ -311,7 +318,7 @@ async fn diff_prints_the_plan_of_the_live_cluster_and_exits_as_kubectl_diff() {
     fixture.wait_for(Phase::Completed).await;
     let (code, text, _) = diff(PROFILE);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.starts_with("# 2 as wanted; no machine reboots.\n") && !text.contains("\n@@"), "{text}");
+    assert!(text.starts_with("# 2 unchanged; no machine reboots.\n") && !text.contains("\n@@"), "{text}");
 
     let (code, _, problem) = diff("no-such-profile");
     assert_eq!(code, Some(2));

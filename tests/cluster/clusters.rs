@@ -127,7 +127,11 @@ impl Shape {
         // What another program has left of a MachineConfig could not be rendered: its owner is asked to take it away.
         for item in plan.items.iter().filter(|item| item.operation == Operation::Blocked) {
             assert_eq!((self.name, item.name.as_str()), ("autopilot", "swap-worker"), "{item:#?}");
-            assert!(item.message.contains("without our part it has no Ignition version"), "{}", item.message);
+            assert!(
+                item.message.contains("without this configuration's fields, it would have no Ignition version"),
+                "{}",
+                item.message
+            );
             let target = &item.target_ref;
             let object =
                 json!({"apiVersion": target.api_version, "kind": target.kind, "metadata": {"name": target.name}});

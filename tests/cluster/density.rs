@@ -230,7 +230,7 @@ async fn r18_hyper_converged_is_found_wherever_it_is() {
     fixture.create(&another, "kubectl-create").await;
     fixture.patch(json!({"action": "DryRun", "approvedPlanHash": null, "waitTimeout": "1h"})).await;
     let ambiguous = fixture.wait_for(Phase::PrerequisiteFailed).await.summary.unwrap().text;
-    assert!(ambiguous.contains("is in several namespaces (default, kubevirt-hyperconverged)"), "{ambiguous}");
+    assert!(ambiguous.contains("exists in several namespaces (default, kubevirt-hyperconverged)"), "{ambiguous}");
     fixture.api(&another).delete("kubevirt-hyperconverged", &Default::default()).await.unwrap();
     fixture.wait("the plan", |status| status.phase != Some(Phase::PrerequisiteFailed)).await;
 

@@ -48,7 +48,7 @@ async fn k6_one_of_two_replicas_works_and_hands_over_when_it_is_stopped() {
     assert_eq!(leader_but(&fixture, &[&first.name]).await, second.name);
     tell(&format!("takeover after SIGTERM: {} ms", asked.elapsed().as_millis()));
     assert!(first.ended().await.success(), "{}", first.process.log());
-    first.says("the lease is given back").await;
+    first.says("the lease is released").await;
     assert!(asked.elapsed() < LEASE, "nobody has to wait for a lease that was given back");
     fixture.edit(&descheduler(json!({})), json!({"spec": {"deschedulingIntervalSeconds": 3600}}), "somebody").await;
     fixture.wait_for(Phase::Drifted).await;
@@ -97,7 +97,7 @@ async fn who_loses_the_lease_ends() {
     assert!(replica.process.exited().is_none(), "an edit of something else costs nothing: {}", replica.process.log());
     edit(json!({"spec": {"holderIdentity": "somebody"}})).await;
     assert_eq!(replica.ended().await.code(), Some(1));
-    replica.says("somebody holds the lease now; this replica ends").await;
+    replica.says("somebody holds the lease now; exiting").await;
 
     // Somebody does not renew it: the next one waits for its end, whatever the clock of its holder says.
     let began = Instant::now();

@@ -72,12 +72,12 @@ async fn a_process_is_alive_without_a_cluster_and_ready_with_one() {
     let debugs = || replica.process.log().matches(" DEBUG ").count();
     assert_eq!(debugs(), 0);
     replica.process.change_log_level().unwrap();
-    replica.says("the log level is changed level=\"debug\"").await;
+    replica.says("log level changed level=\"debug\"").await;
     fixture.patch(json!({"action": "DryRun"})).await;
     fixture.wait_for(Phase::ReviewRequired).await;
     replica.says(" DEBUG ").await;
     replica.process.change_log_level().unwrap();
-    replica.says("the log level is changed level=\"the one that was asked for\"").await;
+    replica.says("log level changed level=\"the configured one\"").await;
     let asked = Instant::now();
     replica.process.terminate().unwrap();
     assert!(replica.ended().await.success(), "{}", replica.process.log());

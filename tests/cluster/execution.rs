@@ -85,7 +85,7 @@ async fn an_item_that_no_machine_would_get_is_blocked_with_the_remedy() {
     fixture.patch(json!({"action": "Apply"})).await;
     let blocked = fixture.wait_for(Phase::ReviewRequired).await;
     assert_eq!(blocked.items[0].operation, Operation::Blocked);
-    assert!(blocked.items[0].message.contains("aim at master"), "{}", blocked.items[0].message);
+    assert!(blocked.items[0].message.contains("target pool master"), "{}", blocked.items[0].message);
     assert_eq!(blocked.items[1].operation, Operation::Create, "one blocked item hides no other");
     fixture.patch(json!({"approvedPlanHash": blocked.plan_hash})).await;
     fixture.rest().await;
@@ -211,7 +211,11 @@ async fn a_machine_that_somebody_cordoned_is_named() {
     fixture.patch(json!({"action": "Apply"})).await;
     let held_up =
         fixture.wait("the name", |status| status.items.iter().any(|item| item.message.contains("worker-1"))).await;
-    assert!(held_up.items[0].message.contains("uncordon what should be updated"), "{}", held_up.items[0].message);
+    assert!(
+        held_up.items[0].message.contains("uncordon machines that should be updated"),
+        "{}",
+        held_up.items[0].message
+    );
     assert!(held_up.summary.unwrap().text.contains("worker-1"));
     mco_simulator::uncordon(&fixture.admin, "worker-1").await.unwrap();
     fixture.wait_for(Phase::Completed).await;
@@ -264,14 +268,14 @@ async fn r9_a_pool_that_can_not_be_rendered_ends_the_execution_and_says_what_to_
                 && status.items.iter().any(|item| item.message.contains("is degraded already"))
         })
         .await;
-    assert!(degraded.summary.unwrap().text.contains("pool worker is degraded now"), "{:#?}", degraded.items);
+    assert!(degraded.summary.unwrap().text.contains("pool worker is now degraded"), "{:#?}", degraded.items);
     fixture.patch(json!({"action": "Apply", "approvedPlanHash": degraded.plan_hash})).await;
     let failed = fixture.wait_for(Phase::Failed).await;
     let text = failed.summary.unwrap().text;
     assert!(
         text.contains("can't render it")
             && text.contains("none-of-these")
-            && text.contains("Correct or delete the MachineConfig to blame"),
+            && text.contains("correct or delete the faulty MachineConfig"),
         "{text}"
     );
     fixture.api(&bad).delete("50-bad", &Default::default()).await.unwrap();

@@ -100,7 +100,7 @@ async fn t4_t5_no_patch_ends_the_process_or_fills_its_memory() {
     let small = (0..8).map(|_| json!({"op": "copy", "from": "/spec/free/k", "path": "/spec/free/k/-"}));
     let small: Vec<_> = std::iter::once(seed).chain(small).collect();
     for (name, operations, says) in [
-        ("a move onto its own ancestor", undone, "does not fit what the profile wants"),
+        ("a move onto its own ancestor", undone, "can't be applied to what the profile wants"),
         ("copies", json!(doubles), "larger than the 1572000 bytes"),
         ("copies of small values", json!(small), "add more than 5000 values"),
         ("copies into themselves", json!(nests), "nested more than 100 levels deep"),
@@ -135,8 +135,8 @@ async fn t8_ignored_fields_by_the_thousand_are_refused_and_a_thousand_are_fast()
     stage.wait_for(NAME, "applied", Phase::Completed).await;
     let pointers = |count: usize| (0..count).map(|n| format!("/spec/free/key{n}")).collect::<Vec<_>>().join(",");
     for (text, says) in [
-        (pointers(1001), "at most 1000 may be named"),
-        (pointers(9000), "at most 65536 are read"),
+        (pointers(1001), "at most 1000 are allowed"),
+        (pointers(9000), "at most 65536 are allowed"),
         (format!("/spec/{}", "x".repeat(2000)), "is too long"),
     ] {
         stage.edit("y", json!({"metadata": {"annotations": {IGNORE: text}}})).await;
@@ -218,7 +218,8 @@ async fn t16_an_object_without_room_for_a_status_is_told_by_an_event() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     };
     assert!(
-        note.contains("and at most 524288 are taken") && note.contains("Make the values in spec.overrides smaller"),
+        note.contains("at most 524288 bytes are accepted")
+            && note.contains("Make the values in spec.overrides and spec.options smaller"),
         "{note}"
     );
     stage.configure(NAME, "Apply", &[item("y", 0, json!({"size": 1}))]).await;

@@ -187,7 +187,7 @@ async fn d54_drift_is_put_back_without_asking_only_so_often() {
     fixture.edit(&target, json!({"spec": {"mode": "Predictive"}}), "rival").await;
     let drifted = fixture.wait_for(Phase::Drifted).await;
     let text = drifted.summary.unwrap().text;
-    assert!(text.contains("rival") && text.contains("three times within the hour"), "{text}");
+    assert!(text.contains("Conflicting field managers") && text.contains("three times within the last hour"), "{text}");
     fixture.rest().await;
     assert_eq!(fixture.target_writes(&mark).len(), 3);
     fixture.finish().await;

@@ -94,7 +94,7 @@ async fn r4_what_others_override_afterwards_is_told_and_ready_does_not_claim_it(
         assert!(ready == "False" && why.contains(&what) && why.contains("change or delete what overrides it"), "{why}");
         let text = told.summary.as_ref().unwrap().text.clone();
         assert!(
-            text.starts_with("Everything is written as planned, and machines do not have all of it.")
+            text.starts_with("All objects match the plan, but machines do not run with all of it.")
                 && text.contains(&what),
             "{text}"
         );

@@ -196,24 +196,24 @@ async fn w_26_an_override_that_is_nonsense_blocks_its_item_alone() {
         (PATCH, one(json!({"op": "replace", "path": "/kind", "value": "Gadget"})), "may not be patched"),
         (PATCH, one(json!({"op": "add", "path": "/status", "value": {}})), "may not be patched"),
         (PATCH, one(json!({"op": "copy", "from": "/metadata", "path": "/spec/free"})), "may not be patched"),
-        (PATCH, one(json!({"op": "replace", "path": "/spec/nothing", "value": 2})), "does not fit"),
-        (PATCH, one(json!({"op": "test", "path": "/spec/size", "value": 2})), "does not fit"),
-        (PATCH, one(json!({"op": "add", "path": "/spec/set/5", "value": "b"})), "does not fit"),
+        (PATCH, one(json!({"op": "replace", "path": "/spec/nothing", "value": 2})), "can't be applied"),
+        (PATCH, one(json!({"op": "test", "path": "/spec/size", "value": 2})), "can't be applied"),
+        (PATCH, one(json!({"op": "add", "path": "/spec/set/5", "value": "b"})), "can't be applied"),
         // What the server refuses is told as it tells it.
         (
             PATCH,
             one(json!({"op": "replace", "path": "/spec/size", "value": "big"})),
-            "expected numeric (int or float). It was previewed as overridden: platform.kubevirt.io/patch patches it",
+            "expected numeric (int or float). It was previewed with these overrides: platform.kubevirt.io/patch patches it",
         ),
-        (IGNORE, "spec/size".to_owned(), "begins with /"),
+        (IGNORE, "spec/size".to_owned(), "must begin with /"),
         (IGNORE, "/spec/~2".to_owned(), "neither ~0 nor ~1"),
         (IGNORE, "/".to_owned(), "names no field"),
         (IGNORE, "/metadata/name".to_owned(), "mode unmanaged"),
         (IGNORE, "/kind,/spec/size".to_owned(), "mode unmanaged"),
         (IGNORE, "[\"/spec/size\"".to_owned(), "can't be understood"),
         (IGNORE, "/spec/set/0".to_owned(), "into a list"),
-        (MODE, "Unmanaged".to_owned(), "unmanaged is all that it can be"),
-        (MODE, "managed".to_owned(), "unmanaged is all that it can be"),
+        (MODE, "Unmanaged".to_owned(), "the only valid value is \"unmanaged\""),
+        (MODE, "managed".to_owned(), "the only valid value is \"unmanaged\""),
     ] {
         leave_time().await;
         stage.annotate("x", annotation, value.as_str()).await;
@@ -270,7 +270,7 @@ async fn w_27_spec_overrides_an_object_before_it_is_created() {
     assert!(
         serde_json::to_string(&done)
             .unwrap()
-            .contains("spec.overrides names Widget default/elsewhere, which is no object of this plan"),
+            .contains("spec.overrides names Widget default/elsewhere, which is not an object of this plan"),
         "{done:#?}"
     );
     // Changing one is a change like any other.
@@ -318,7 +318,7 @@ async fn objects_are_excluded_by_the_list_of_the_platform_object() {
         stage.edit("platform", list(nonsense)).await;
         let blocked = stage.wait(NAME, nonsense, |status| operations(status) == [Operation::Blocked; 3]).await;
         assert!(
-            of(&blocked, "y").message.contains("Which objects are excluded can't be told"),
+            of(&blocked, "y").message.contains("The excluded objects are unknown"),
             "{}",
             of(&blocked, "y").message
         );
@@ -359,11 +359,13 @@ async fn a_skipped_item_names_who_needs_it_and_comes_back_by_itself() {
     let done = stage.wait_for(NAME, "without x", Phase::Completed).await;
     let x = of(&done, "x");
     assert_eq!(x.operation, Operation::Skipped);
-    assert!(x.message.contains(&format!("spec.items skips swap until {until} (change freeze)")), "{}", x.message);
-    assert!(x.message.contains("Without it there is no effect of y."), "{}", x.message);
+    assert!(x.message.contains(&format!("spec.items names swap until {until} (change freeze)")), "{}", x.message);
+    assert!(x.message.contains("Without it, y has no effect."), "{}", x.message);
     assert!(stage.widgets().get_opt("x").await.unwrap().is_none());
     assert!(
-        serde_json::to_string(&done).unwrap().contains("spec.items names nothing, which is no item of this plan"),
+        serde_json::to_string(&done)
+            .unwrap()
+            .contains("spec.items names nothing, which is not an item or feature of this plan"),
         "{done:#?}"
     );
     let plan = stage.reviewed("the end of it", Operation::Create).await;

@@ -51,7 +51,7 @@ async fn r10_r11_r15_what_an_owner_says_is_followed_and_costs_nothing_while_it_i
     // Its conditions are those of before, and good.
     let written = |status: &VirtPlatformConfigStatus| {
         assert_ne!(status.phase, Some(Phase::Completed), "the owner has had no time");
-        status.items[0].message.starts_with("Written")
+        status.items[0].message.starts_with("Applied")
     };
     fixture.wait("the write", written).await;
     say(&fixture, &target, json!({"conditions": [part(true)]})).await;
@@ -126,7 +126,7 @@ async fn r26_every_profile_says_that_the_autopilot_manages_its_object() {
     fixture.patch(json!({"action": "DryRun"})).await;
     let plan = fixture.wait_for(Phase::ReviewRequired).await;
     let item = plan.items.iter().find(|item| item.target_ref.kind == "KubeDescheduler").unwrap();
-    assert!(item.message.contains("Virt-platform-autopilot manages it too"), "{}", item.message);
+    assert!(item.message.contains("also managed by virt-platform-autopilot"), "{}", item.message);
     fixture.finish().await;
 }
 

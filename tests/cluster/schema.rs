@@ -84,7 +84,7 @@ async fn rules_accept_and_refuse_and_say_what_to_do() {
             "name that does not match",
             "other",
             json!({"profile": PROFILE}),
-            vec!["singleton pattern", "rename the object"],
+            vec!["metadata.name must equal spec.profile", "rename the object"],
         ),
         (
             "empty options",

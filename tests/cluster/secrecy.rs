@@ -69,13 +69,13 @@ async fn t10_nothing_of_a_document_that_others_keep_is_read_through_a_plan() {
     let conflict = &item.conflicts[0];
     assert_eq!((&conflict.live, &conflict.desired), (&Some(json!(CLOSED)), &Some(json!(CLOSED))));
     assert_eq!(item.desired_state.unwrap()["data"]["config.yaml"], CLOSED);
-    assert!(item.message.contains("only the lines that change are shown"), "{}", item.message);
+    assert!(item.message.contains("Only the changed lines of"), "{}", item.message);
 
     // What reads it, writes it or guesses at it by a patch is refused.
     let target = json!({"kind": "ConfigMap", "namespace": "openshift-monitoring", "name": "cluster-monitoring-config"});
     let says = |item: &Item, pointer: &str| {
         item.operation == Operation::Blocked
-            && item.message.contains(&format!("a patch names {pointer}, and /data/config.yaml is a document"))
+            && item.message.contains(&format!("a patch names {pointer}, but /data/config.yaml is a document"))
     };
     for (operation, pointer) in [
         (json!({"op": "copy", "from": "/data/config.yaml", "path": "/data/copy"}), "/data/config.yaml"),
@@ -133,7 +133,7 @@ async fn t10_nothing_of_a_document_that_others_keep_is_read_through_a_plan() {
     fixture.closed("drift", &kubeconfig, updates).await;
     let drifted = serde_json::to_string(&fixture.config().await.status).unwrap();
     assert!(
-        drifted.contains("/data/config.yaml is not as it was applied, changed by field manager kubectl-edit"),
+        drifted.contains("/data/config.yaml differs from what was applied, changed by field manager kubectl-edit"),
         "{drifted}"
     );
     fixture.edit(&document(""), json!({"data": {"config.yaml": with(true)}}), "kubectl-edit").await;

@@ -46,7 +46,7 @@ fn allowed<T>(answer: Result<T, Error>) -> bool {
     match answer {
         Ok(_) => true,
         Err(Error::Api(status)) if status.code == 403 => {
-            assert!(status.message.contains("takes the verb approve"), "{}", status.message);
+            assert!(status.message.contains("requires the verb approve"), "{}", status.message);
             false
         }
         Err(error) => panic!("{error}"),

@@ -17,7 +17,7 @@ async fn two_that_want_different_values_are_both_blocked_and_name_each_other() {
     stage.configure(OTHER, "DryRun", &[item("x", 0, json!({"size": 2, "text": "t"}))]).await;
     for (name, other) in [(NAME, OTHER), (OTHER, NAME)] {
         let blocked = stage.wait(name, "Blocked", |status| status.items[0].operation == Operation::Blocked).await;
-        let says = format!("configuration {other} wants another value at /spec/size");
+        let says = format!("configuration {other} wants a different value at /spec/size");
         assert!(blocked.items[0].message.contains(&says), "{}", blocked.items[0].message);
     }
     for name in [NAME, OTHER] {
@@ -52,7 +52,7 @@ async fn p14_who_holds_a_field_is_not_disturbed_by_what_another_one_wishes() {
     let done = stage.wait_for(NAME, "applied", Phase::Completed).await;
     stage.configure(OTHER, "Apply", &[item("x", 0, json!({"size": 2})), item("y", 0, json!({"size": 2}))]).await;
     let blocked = stage.wait_for(OTHER, "refused", Phase::ReviewRequired).await;
-    assert!(blocked.items[0].message.contains("configuration first wants another value"), "{blocked:?}");
+    assert!(blocked.items[0].message.contains("configuration first wants a different value"), "{blocked:?}");
     stage.rest().await;
     assert_eq!(stage.status(NAME).await, done);
     // What somebody changes of it is drift, and can be put back.
@@ -108,7 +108,7 @@ async fn what_another_configuration_wants_as_well_is_not_removed() {
     stage.patch(NAME, nothing).await;
     let blocked = stage.wait_for(NAME, "no removal", Phase::ReviewRequired).await;
     assert_eq!(blocked.items[0].operation, Operation::Blocked);
-    assert!(blocked.items[0].message.contains("configuration second wants Widget default/x as well"), "{blocked:?}");
+    assert!(blocked.items[0].message.contains("configuration second also wants Widget default/x"), "{blocked:?}");
     stage.patch(OTHER, json!({"action": "Ignore"})).await;
     stage.wait(NAME, "free", |status| status.items[0].operation == Operation::Remove).await;
     assert!(stage.widgets().get_opt("x").await.unwrap().is_some());

@@ -12,8 +12,7 @@ use crate::stage::Stage;
 use crate::stage::profile::{WITH_GIZMOS, item, object};
 
 const SERVICE: &str = "v1.example.org";
-const REMEDY: &str =
-    "the API group example.org/v1 does not answer: look at its APIService v1.example.org; it is tried again";
+const REMEDY: &str = "the API group example.org/v1 does not respond (retrying): check its APIService v1.example.org";
 
 impl Stage {
     /// Through a client that asks once: the other one tries for minutes what is answered with 503.

@@ -44,7 +44,7 @@ async fn r3_what_is_taken_back_is_followed_after_a_withdrawal_and_a_restart() {
     fixture.start_operator();
     fixture.rest().await;
     let after = fixture.wait_for(Phase::InProgress).await;
-    assert!(after.summary.as_ref().unwrap().text.contains("not yet in effect everywhere"), "{after:#?}");
+    assert!(after.summary.as_ref().unwrap().text.contains("Not everything is in effect yet"), "{after:#?}");
     assert!(removal(&after).message.contains("worker"), "{}", removal(&after).message);
 
     fixture.edit(&pool(), json!({"spec": {"paused": false}}), "somebody").await;

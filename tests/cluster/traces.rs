@@ -171,6 +171,6 @@ async fn an_endpoint_that_is_none_is_named_with_the_remedy() {
     std::fs::write(&empty, "nothing").unwrap();
     for file in [missing, empty] {
         let Err(problem) = Traces::to("https://collector:4318", Some(&file)) else { panic!("accepted") };
-        assert!(problem.contains("https://collector:4318") && problem.contains("authorit"), "{problem}");
+        assert!(problem.contains("https://collector:4318") && problem.contains("CA certificates"), "{problem}");
     }
 }

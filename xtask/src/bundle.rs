@@ -91,7 +91,7 @@ fn service_version(objects: &[Value]) -> Value {
                 "capabilities": "Deep Insights",
                 "categories": "Virtualization",
                 "containerImage": image,
-                "description": "Tunes KubeVirt and OpenShift Virtualization clusters through reviewed, approved plans",
+                "description": "Tunes KubeVirt and OpenShift Virtualization clusters with plans that are reviewed and approved",
                 "repository": "https://github.com/kubevirt/virt-advisor",
                 "operatorframework.io/suggested-namespace": "openshift-cnv",
                 "features.operators.openshift.io/disconnected": "true",
@@ -101,7 +101,7 @@ fn service_version(objects: &[Value]) -> Value {
         },
         "spec": {
             "displayName": "virt-advisor",
-            "description": "Asks for a plan, shows the exact change of each object as the API server computed it, and carries out what was approved: load-aware rebalancing, higher density, and more profiles.",
+            "description": "Plans changes to the components of a virtualization cluster, shows the exact change of each object as the API server computed it, and carries out the plans that are approved. Profiles: load-aware rebalancing, higher density, platform baseline.",
             "version": version,
             "maturity": "alpha",
             "minKubeVersion": "1.25.0",
@@ -117,7 +117,7 @@ fn service_version(objects: &[Value]) -> Value {
             "customresourcedefinitions": {"owned": [{
                 "name": "virtplatformconfigs.advisor.kubevirt.io", "kind": "VirtPlatformConfig", "version": "v1alpha1",
                 "displayName": "Platform configuration",
-                "description": "A profile that is wanted on this cluster, with the plan to get there and how far it is",
+                "description": "A profile for this cluster, with the plan of its changes and the progress of that plan",
             }]},
             "install": {"strategy": "deployment", "spec": {
                 "clusterPermissions": [{"serviceAccountName": ACCOUNT, "rules": rules("ClusterRole", &|name| OF_THE_OPERATOR.contains(&name))}],

@@ -26,8 +26,8 @@ pub(crate) fn files(source: &Source<'_>) -> Result<Files, String> {
     add(
         "Chart.yaml",
         format!(
-            "{GENERATED}apiVersion: v2\nname: virt-advisor\ndescription: Reviewed, approved changes to the components of KubeVirt and \
-             OpenShift Virtualization clusters\ntype: application\nversion: {version}\nappVersion: v{version}\nkubeVersion: \
+            "{GENERATED}apiVersion: v2\nname: virt-advisor\ndescription: Plans changes to the components of KubeVirt and OpenShift \
+             Virtualization clusters, and applies them once they are approved\ntype: application\nversion: {version}\nappVersion: v{version}\nkubeVersion: \
              '>=1.25.0-0'\nhome: https://github.com/kubevirt/virt-advisor\nsources:\n- https://github.com/kubevirt/virt-advisor\n"
         ),
     );

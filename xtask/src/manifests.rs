@@ -27,7 +27,7 @@ pub fn write(root: &Path) -> Result<String, String> {
         let written = fs::create_dir_all(folder).and_then(|()| fs::write(&target, text));
         written.map_err(|error| format!("{} can't be written: {error}", path.display()))?;
     }
-    Ok(format!("{} files are written", files.len()))
+    Ok(format!("wrote {} files", files.len()))
 }
 
 /// Says which files are not what would be written.
@@ -36,8 +36,8 @@ pub fn check(root: &Path) -> Result<String, String> {
     let differs = |(path, text): &(&PathBuf, &String)| fs::read_to_string(root.join(path)).ok().as_ref() != Some(*text);
     let stale: Vec<_> = files.iter().filter(differs).map(|(path, _)| path.display().to_string()).collect();
     match stale.is_empty() {
-        true => Ok(format!("{} files are as config/ says", files.len())),
-        false => Err(format!("not what config/ says: {}", stale.join(", "))),
+        true => Ok(format!("{} files match config/", files.len())),
+        false => Err(format!("these files do not match config/: {}. Run make generate", stale.join(", "))),
     }
 }
 
@@ -68,21 +68,21 @@ impl Source<'_> {
             .arg("kustomize")
             .arg(&path)
             .output()
-            .map_err(|error| format!("kubectl is needed for its kustomize: {error}"))?;
+            .map_err(|error| format!("kubectl is required, for kubectl kustomize: {error}"))?;
         if !output.status.success() {
             return Err(format!(
                 "kubectl kustomize config/{folder} failed: {}",
                 String::from_utf8_lossy(&output.stderr)
             ));
         }
-        String::from_utf8(output.stdout).map_err(|error| format!("config/{folder} is no text: {error}"))
+        String::from_utf8(output.stdout).map_err(|error| format!("config/{folder} is not UTF-8 text: {error}"))
     }
 
     /// The objects that kustomize makes of a folder.
     pub(crate) fn objects(&self, folder: &str) -> Result<Vec<Value>, String> {
         let limits = serde_saphyr::options! { budget: None };
         serde_saphyr::from_multiple_with_options(&self.text(folder)?, limits)
-            .map_err(|error| format!("config/{folder} is no YAML: {error}"))
+            .map_err(|error| format!("config/{folder} is not valid YAML: {error}"))
     }
 }
 

@@ -38,7 +38,7 @@ impl Names {
         let letter = name.starts_with(|first: char| first.is_ascii_lowercase());
         if name.len() > LONGEST || !letter || dashes || !name.chars().all(fits) {
             return Err(format!(
-                "{name:?} is no name for a profile: use up to {LONGEST} lower-case letters, digits and single dashes, and begin with a letter"
+                "{name:?} is not a valid name for a profile: use up to {LONGEST} lower-case letters, digits and single dashes, and begin with a letter"
             ));
         }
         let pascal: String = name.split('-').map(capitalized).collect();
@@ -78,7 +78,7 @@ pub(crate) fn create(root: &Path, name: &str) -> Result<String, String> {
     let names = Names::of(name)?;
     let folder = root.join("profiles").join(name);
     if folder.exists() || name == "sdk" {
-        return Err(format!("profiles/{name} is there already: choose another name"));
+        return Err(format!("profiles/{name} already exists: choose another name"));
     }
     free(root, &names)?;
     let registry = edited(&root.join(REGISTRY), |text| {
@@ -104,14 +104,14 @@ pub(crate) fn create(root: &Path, name: &str) -> Result<String, String> {
         write(&path, &text)?;
     }
     Ok(format!(
-        "profiles/{name} is there, registered in {REGISTRY}, {MANIFEST} and CODEOWNERS, with a sample.\n\
-         Next: make generate; then follow docs/PROFILE-AUTHORS.md."
+        "Created profiles/{name} with a sample, and registered it in {REGISTRY}, {MANIFEST} and CODEOWNERS.\n\
+         Next: run make generate (make new-profile does so itself), then follow docs/PROFILE-AUTHORS.md."
     ))
 }
 
 /// Whether the name is free for a crate, a module and a member of the options.
 fn free(root: &Path, names: &Names) -> Result<(), String> {
-    let taken = |by: &str| format!("{} is the name of {by}: choose another one", names.dashed);
+    let taken = |by: &str| format!("{} is the name of {by}: choose another name", names.dashed);
     let of_language = ["core", "std", "alloc", "test", "proc-macro", "self", "super", "crate"];
     // Rust's keywords have up to eight letters and no dash; so short a name tells nobody anything.
     if of_language.contains(&names.dashed.as_str()) || names.dashed.len() < SHORTEST {
@@ -120,7 +120,7 @@ fn free(root: &Path, names: &Names) -> Result<(), String> {
     let locked = read(&root.join("Cargo.lock"))?;
     let is_crate = |name: &str| locked.contains(&format!("name = \"{name}\"\n"));
     if is_crate(&names.dashed) || is_crate(&names.snake) {
-        return Err(taken("a crate that is in use"));
+        return Err(taken("a crate that this repository uses"));
     }
     let crd = read(&root.join("crds/advisor.kubevirt.io_virtplatformconfigs.yaml"))?;
     if crd.contains(&format!("options.{})", names.camel)) {
@@ -153,8 +153,8 @@ fn copies(
 /// The file with another text.
 fn edited(path: &Path, edit: impl FnOnce(&str) -> Option<String>) -> Result<(PathBuf, String), String> {
     let text = read(path)?;
-    let text =
-        edit(&text).ok_or_else(|| format!("{} does not look as expected: add the profile by hand", path.display()))?;
+    let text = edit(&text)
+        .ok_or_else(|| format!("{} does not have the expected form: add the profile by hand", path.display()))?;
     Ok((path.to_owned(), text))
 }
 
@@ -181,13 +181,13 @@ mod tests {
         }
         assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0);
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        assert!(create(&root, TEMPLATE).unwrap_err().contains("there already"));
+        assert!(create(&root, TEMPLATE).unwrap_err().contains("already exists"));
         for (name, why) in [
             ("serde", "a part of Rust"),
             ("proc-macro", "a part of Rust"),
-            ("controlplane", "a crate that is in use"),
-            ("serde-json", "a crate that is in use"),
-            ("virt-higher-density-", "is no name"),
+            ("controlplane", "a crate that this repository uses"),
+            ("serde-json", "a crate that this repository uses"),
+            ("virt-higher-density-", "is not a valid name"),
             ("load-aware", "spec.options.loadAware belongs to another profile"),
         ] {
             let problem = create(&root, name).unwrap_err();
@@ -247,6 +247,6 @@ mod tests {
                 path.display()
             );
         }
-        assert!(create(scratch.path(), "numa-placement").unwrap_err().contains("there already"));
+        assert!(create(scratch.path(), "numa-placement").unwrap_err().contains("already exists"));
     }
 }

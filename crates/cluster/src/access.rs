@@ -1,4 +1,4 @@
-//! Which rights we have: asked only after a refusal, to name the rule that is missing.
+//! Asks the API server for our own rights: only after a refusal, to name the rule that is missing.
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::api::{Api, PostParams};
@@ -6,7 +6,7 @@ use kube::api::{Api, PostParams};
 use super::{Cluster, ClusterError, Served};
 
 impl Cluster {
-    /// Whether we may do `verb` with the object of that name. Everybody may ask this.
+    /// Whether we may do `verb` with the object called `name`. Every client may ask this.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! An end for every wait: a server, or a proxy before it, that says nothing holds nobody up for ever.
+//! Limits every wait: a server, or a proxy in front of it, that never answers can't block anyone
+//! forever.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,14 +13,17 @@ use kube::client::Body;
 use tokio::time::{Sleep, sleep};
 use tower::BoxError;
 
-/// How long the head of an answer may take, and then the rest of it. An API server gives up a request after a minute by itself.
+/// How long the head of an answer may take, and then the rest of it. An API server itself gives up
+/// a request after a minute.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How much longer than it was asked for a watch may be open.
+/// How much longer than requested a watch may stay open.
 ///
-/// Silence alone shows nothing. Of a kind that does not change, bookmarks are all that a server sends: it tries to send one each minute and
-/// one just before the end (kubernetes, staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, `nextBookmarkTime`), and
-/// promises none. But it does end a watch after `timeoutSeconds`, so one that is open for longer comes from no server any more.
-/// Two seconds later kube would take the silence for an orderly end.
+/// Silence alone proves nothing. For a kind that does not change, a server sends only bookmarks: it
+/// tries to send one each minute and one just before the end (kubernetes,
+/// staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, `nextBookmarkTime`), and
+/// promises none. But it does end a watch after `timeoutSeconds`, so one that is open for longer is
+/// no longer connected to a server. Two seconds later kube would take the silence for a regular
+/// end.
 const MARGIN: Duration = Duration::from_secs(3);
 
 /// An answer did not begin in time.
@@ -33,14 +37,14 @@ struct Unanswered;
 pub struct Unended(Duration);
 
 impl Unended {
-    /// Whether that is what `error` comes from.
+    /// Whether `error` was caused by this.
     #[must_use]
     pub fn is_cause_of(error: &(dyn std::error::Error + 'static)) -> bool {
         std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<Self>())
     }
 }
 
-/// `client`, whose requests all come to an end.
+/// `client`, with a time limit for every request.
 #[must_use]
 pub fn bounded(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
@@ -68,7 +72,7 @@ fn limit(query: &str) -> Duration {
     }
 }
 
-/// A body that ends with an error when its time is over.
+/// A body that ends with an error when its time is up.
 struct Ending<B> {
     inner: B,
     limit: Duration,
@@ -92,7 +96,7 @@ where
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         let Some(time) = &mut this.time else { return Poll::Ready(None) };
-        // Asked first: whatever trickles in without an end is no better than silence.
+        // Checked first: an endless trickle of data is no better than silence.
         if time.as_mut().poll(cx).is_ready() {
             this.time = None;
             return Poll::Ready(Some(Err(Unended(this.limit).into())));
@@ -121,7 +125,8 @@ mod tests {
 
     use super::*;
 
-    /// A client whose server answers `head` or nothing, says `text` every second, and never ends.
+    /// A client whose server answers with `head` or not at all, sends `text` every second, and
+    /// never ends.
     fn stalled(answers: bool, text: &'static str) -> Client {
         let service = tower::service_fn(move |_: Request<Body>| async move {
             if !answers {

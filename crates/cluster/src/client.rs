@@ -22,15 +22,15 @@ use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 use object::limits::Shallow;
 
-/// Longest time for a connection to be made.
+/// The longest time for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long what was sent may wait for its acknowledgement by the other machine. What a broken network holds back for longer is dropped
-/// and not delivered late, when another replica may lead already.
+/// How long sent data may wait for its acknowledgement by the other machine. What a broken network
+/// holds back for longer is dropped, and not delivered late, when another replica may already lead.
 const UNANSWERED: Duration = Duration::from_secs(20);
 
-/// How long a connection may be silent before the kernel asks whether the other machine is still there. A watch sends nothing, so
-/// nothing else shows that its network has gone.
+/// How long a connection may be silent before the kernel checks whether the other machine is still
+/// there. A watch sends nothing, so nothing else shows that its network is down.
 const IDLE: Duration = Duration::from_secs(30);
 
 /// There is no usable configuration for a connection.
@@ -41,7 +41,7 @@ pub enum ConnectError {
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
     /// Neither a kubeconfig nor a service account was found.
@@ -50,19 +50,19 @@ pub enum ConnectError {
          cluster, or run in a Pod with a service account"
     )]
     NoCluster {
-        /// What was tried.
+        /// The sources that were tried.
         problem: String,
     },
     /// The client could not be made from the configuration.
     #[error("the cluster's configuration can't be used: {problem}")]
     Client {
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
 }
 
-/// A client for the cluster of `kubeconfig`, else of the environment: `KUBECONFIG`, the home folder, the Pod. No request
-/// is sent.
+/// A client for the cluster of `kubeconfig`, or else of the environment: `KUBECONFIG`, the home
+/// folder, the Pod. Sends no request.
 ///
 /// # Errors
 ///
@@ -82,10 +82,10 @@ pub async fn connect(kubeconfig: Option<PathBuf>) -> Result<Client, ConnectError
     client(config)
 }
 
-/// A client for `config`, with what matters to us: requests are sent at once, and not retried behind our back.
+/// A client for `config` that sends requests at once and never retries on its own.
 ///
-/// kube's own connector leaves Nagle's algorithm on, which holds small requests back until the answer to the one before is
-/// acknowledged: 40 ms each, measured as 100 ms of a plan.
+/// kube's own connector leaves Nagle's algorithm on, which holds small requests back until the
+/// answer to the previous one is acknowledged: 40 ms each, measured as 100 ms of a plan.
 ///
 /// # Errors
 ///
@@ -93,7 +93,8 @@ pub async fn connect(kubeconfig: Option<PathBuf>) -> Result<Client, ConnectError
 pub fn client(mut config: Config) -> Result<Client, ConnectError> {
     let user = config.auth_info.clone();
     let problem = |error: kube::Error| ConnectError::Client { problem: refusal(&error, &user) };
-    // Retries are ours: a look that failed is made anew, from what the world is then.
+    // Retries are up to us: a failed reconcile is repeated with the state of the cluster at that
+    // time.
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.headers.push((USER_AGENT, HeaderValue::from_static(concat!("virt-advisor/", env!("CARGO_PKG_VERSION")))));
@@ -119,7 +120,8 @@ pub fn client(mut config: Config) -> Result<Client, ConnectError> {
     Ok(ClientBuilder::new(service, config.default_namespace).build())
 }
 
-/// `answer` without what is nested so deep that it could not be read: one object of a list must not hide the others.
+/// `answer` without anything nested too deep to be parsed: one object must not make the others of
+/// its list unreadable.
 fn shallow<B>(answer: Response<B>) -> Response<impl Body<Data = Bytes, Error = B::Error> + Send>
 where
     B: Body<Data = Bytes> + Send,
@@ -130,27 +132,28 @@ where
     })
 }
 
-/// Why there is no client. Whatever is wrong with a client certificate, kube calls it an invalid private key.
+/// The reason why there is no client. kube reports every problem with a client certificate as an
+/// invalid private key.
 fn refusal(error: &kube::Error, user: &AuthInfo) -> String {
     let kube::Error::RustlsTls(RustlsTlsError::InvalidPrivateKey(refused)) = error else { return error.to_string() };
     match refused {
         rustls::Error::InvalidCertificate(problem) => match version(user) {
             None | Some(X509Version::V3) => format!("the client certificate is not accepted: {problem}"),
             Some(version) => format!(
-                "the client certificate is of X.509 version {}, and only version 3 is accepted. Make one of version 3: \
-                 openssl x509 -req does so where -extfile names a file with any extension in it, such as \
+                "the client certificate is of X.509 version {}, but only version 3 is accepted. Create one of version 3: \
+                 openssl x509 -req does so if -extfile names a file with at least one extension, such as \
                  basicConstraints=CA:FALSE",
                 version.0 + 1
             ),
         },
         rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-            "the client key is not that of the client certificate. Take both from the same place".to_owned()
+            "the client key does not belong to the client certificate. Take both from the same source".to_owned()
         }
         _ => error.to_string(),
     }
 }
 
-/// The version of the client certificate, if it can be read as one.
+/// The version of the client certificate, if it can be parsed.
 fn version(user: &AuthInfo) -> Option<X509Version> {
     let pem = match (&user.client_certificate_data, &user.client_certificate) {
         (Some(data), _) => data_url::forgiving_base64::decode_to_vec(data.as_bytes()).ok()?,
@@ -169,10 +172,10 @@ mod tests {
 
     use super::*;
 
-    /// What openssl x509 -req makes without extensions. Its key is kept nowhere.
+    /// A certificate as openssl x509 -req makes it without extensions. Its key is kept nowhere.
     const VERSION_1: &str = include_str!("version-1.crt");
 
-    /// What is said of a user with this certificate and this key.
+    /// The error for a user with this certificate and this key.
     fn said(certificate: &str, key: &str) -> String {
         let encode = |text: &str| BASE64_STANDARD.encode(text);
         let user = json!({"client-certificate-data": encode(certificate), "client-key-data": encode(key)});
@@ -190,7 +193,7 @@ mod tests {
         assert_eq!(said(&own.cert.pem(), &key), "");
         for (certificate, words) in [
             (VERSION_1, &["X.509 version 1", "only version 3", "-extfile", "basicConstraints=CA:FALSE"][..]),
-            (&other.cert.pem(), &["the client key is not that of the client certificate"]),
+            (&other.cert.pem(), &["the client key does not belong to the client certificate"]),
             ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", &["client certificate is not accepted"]),
         ] {
             let said = said(certificate, &key);

@@ -1,4 +1,4 @@
-//! What an answer of the API server means for us: gone, moved, refused for good, or worth trying again.
+//! Classifies the answers of the API server: gone, moved, refused for good, or worth a retry.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,13 +11,13 @@ use object::limits::{self, Beyond, OBJECT_DEPTH, OBJECT_MAPS, OBJECT_VALUES, cut
 /// A request that did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// Not answered, or answered that it may work later.
+    /// Not answered, or answered with an error that may go away.
     #[error("the API server did not answer the request: {message}")]
     Transient {
-        /// What the server or the connection said.
+        /// The message of the server or the connection.
         message: String,
     },
-    /// The kind is not served: the answer is plain text and no Status.
+    /// The kind is not served: the answer is plain text and not a Status.
     #[error("the API server does not serve this kind")]
     NotServed,
     /// The object, or its namespace, does not exist.
@@ -25,78 +25,81 @@ pub enum ClusterError {
     NotFound {
         /// Whether it is the namespace that does not exist.
         namespace_missing: bool,
-        /// What the server said.
+        /// The server's message.
         message: String,
     },
-    /// Others own fields with other values: the field as the server names it, and the manager.
+    /// Others own fields with other values: each field as the server names it, and its manager.
     #[error("others own {} of the fields", .0.len())]
     Conflicts(Vec<(String, String)>),
-    /// The object is nested so deep that a part of it is left out where it is read: it can't be compared.
+    /// The object is nested so deep that part of it is left out when it is read: it can't be
+    /// compared.
     #[error(
-        "it is nested more than {OBJECT_DEPTH} levels deep, and can't be compared: whoever owns it must flatten the value that is"
+        "it is nested more than {OBJECT_DEPTH} levels deep and can't be compared: have its owner flatten the deepest value"
     )]
     TooDeep,
-    /// The object consists of so many values that a part of it is left out where it is read: it can't be compared.
+    /// The object has so many values that part of it is left out when it is read: it can't be
+    /// compared.
     #[error(
-        "it has more than {OBJECT_VALUES} values, or more than {OBJECT_MAPS} maps and lists, and can't be compared: whoever owns it must make it \
+        "it has more than {OBJECT_VALUES} values, or more than {OBJECT_MAPS} maps and lists, and can't be compared: have its owner make it \
          smaller"
     )]
     TooMany,
-    /// The object is not the one, or not in the state, that the precondition names.
-    #[error("the object has changed since it was looked at")]
+    /// The object is not the one that the precondition names, or has changed since.
+    #[error("the object has changed since it was read")]
     Moved,
-    /// A webhook that the server needs for this object does not answer. Others are served all the same.
+    /// A webhook that the server needs for this object does not answer. Other objects are served
+    /// all the same.
     #[error("{message}")]
     Webhook {
-        /// What the server said: which webhook, and why not.
+        /// The server's message: which webhook, and why it failed.
         message: String,
     },
-    /// The server will answer this request the same way until somebody changes something.
+    /// The server will answer this request in the same way until somebody changes something.
     #[error("the API server refuses it: {0}")]
     Refused(Refusal),
 }
 
 /// Why the server refuses a request, in its own words.
 ///
-/// They may quote the object, secret values included. What is displayed is only what can't: code, reason and fields; and
-/// which right is missing.
+/// They may quote the object, including secret values. Only the parts that can't are displayed:
+/// code, reason and fields; and which right is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refusal {
     /// The HTTP status code; 0 if the request could not be built.
     pub code: u16,
-    /// The reason in CamelCase, as far as the server gives one.
+    /// The reason in CamelCase, if the server gives one.
     pub reason: String,
-    /// What the server said. It may quote the object.
+    /// The server's message. It may quote the object.
     pub message: String,
-    /// What is wrong with which field.
+    /// The problems, with their fields.
     pub causes: Vec<Cause>,
 }
 
 /// One of the causes of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// What kind of problem, in CamelCase.
+    /// The kind of problem, in CamelCase.
     pub reason: String,
-    /// The field as the server names it, or empty.
+    /// The field as the server names it; may be empty.
     pub field: String,
-    /// What is wrong with it. It may quote the value.
+    /// The problem with it. It may quote the value.
     pub message: String,
 }
 
 impl Refusal {
-    /// Whether it is authorization that refuses, and not admission, a quota or a namespace that ends.
+    /// Whether authorization refuses it, and not admission, a quota or a terminating namespace.
     #[must_use]
     pub fn is_missing_right(&self) -> bool {
         self.code == 403 && self.message.contains("User \"") && self.message.contains("\" cannot ")
     }
 
-    /// Whether the object is larger than the API server, or its store, takes.
+    /// Whether the object is larger than the API server, or its store, accepts.
     #[must_use]
     pub fn is_too_large(&self) -> bool {
         self.code == 413 || ["request is too large", "ResourceExhausted"].iter().any(|text| self.message.contains(text))
     }
 
-    /// The fields that are wrong.
+    /// The fields that are wrong, sorted.
     #[must_use]
     pub fn fields(&self) -> Vec<&str> {
         let mut fields: Vec<_> = self.causes.iter().map(|cause| cause.field.as_str()).collect();
@@ -122,7 +125,7 @@ impl fmt::Display for Refusal {
 }
 
 impl ClusterError {
-    /// What may be displayed of it: what the server says of an object may quote it.
+    /// The text that may be displayed: what the server says about an object may quote it.
     #[must_use]
     pub fn displayed(&self) -> String {
         match self {
@@ -141,7 +144,7 @@ impl ClusterError {
         }
     }
 
-    /// A word for events and, later, metrics.
+    /// A word for events and logs.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -158,7 +161,7 @@ impl ClusterError {
     }
 }
 
-/// `object`, if all of it was read and it can be compared.
+/// `object`, if it was read completely and can be compared.
 pub(super) fn within_bounds(object: Value) -> Result<Value, ClusterError> {
     match limits::beyond(&object) {
         None => Ok(object),
@@ -177,10 +180,10 @@ impl From<kube::Error> for ClusterError {
     }
 }
 
-/// As many causes of a refusal as are told.
+/// The most causes of a refusal that are kept.
 const CAUSES: usize = 50;
 
-/// Texts of answers without a reason that no retry changes (observed on kube-apiserver 1.36).
+/// Texts of 5xx answers that no retry changes (observed on kube-apiserver 1.36).
 const PERMANENT: [&str; 6] = [
     "failed to create typed patch object",
     "failed to create typed live object",
@@ -190,19 +193,23 @@ const PERMANENT: [&str; 6] = [
     "code = ResourceExhausted",
 ];
 
-/// Texts of answers that come from a webhook that does not answer (observed on kube-apiserver 1.36).
+/// Texts of answers that are caused by a webhook that does not answer (observed on kube-apiserver
+/// 1.36).
 const WEBHOOK: [&str; 2] = ["failed calling webhook", "conversion webhook for "];
 
-/// Texts of a webhook that denies a request since something moved while it asked the server itself: HyperConverged's dry-runs what it would
-/// make of KubeVirt (kubevirt/hyperconverged-cluster-operator pkg/webhooks/validator, `updateOperatorCr`; up to 1.18 it passes the answer
-/// of the server on, k8s.io/apiserver pkg/registry/generic/registry, `OptimisticLockErrorMsg`).
+/// Texts of a webhook that denies a request because something changed while the webhook itself
+/// asked the server: HyperConverged's does a dry run of what it would make of KubeVirt
+/// (kubevirt/hyperconverged-cluster-operator pkg/webhooks/validator, `updateOperatorCr`; up to 1.18
+/// it passes on the server's answer, k8s.io/apiserver pkg/registry/generic/registry,
+/// `OptimisticLockErrorMsg`).
 const MOVED_WITHIN: [&str; 2] = [
     "due to persistent conflicts",
     "the object has been modified; please apply your changes to the latest version and try again",
 ];
 
-/// Beginnings of what a server says that only is not ready, or can't answer in time (apiserver and etcd, observed on
-/// kube-apiserver 1.36). Whatever else it says with such a code may quote an object, and is left out.
+/// Beginnings of messages of a server that is not ready, or can't answer in time (apiserver and
+/// etcd, observed on kube-apiserver 1.36). Other messages with such a code may quote an object, and
+/// are left out.
 const NOT_READY: [&str; 9] = [
     "etcdserver: ",
     "context deadline exceeded",
@@ -215,7 +222,7 @@ const NOT_READY: [&str; 9] = [
     "too old resource version",
 ];
 
-/// Why an answer may be another one later.
+/// The error for an answer that may be different later.
 fn transient(status: &Status) -> ClusterError {
     let told = NOT_READY.iter().any(|text| status.message.starts_with(text));
     let reason = if status.reason.is_empty() { "no reason given" } else { &status.reason };
@@ -223,7 +230,7 @@ fn transient(status: &Status) -> ClusterError {
     ClusterError::Transient { message: words(&format!("it answers {} {reason}{said}", status.code)) }
 }
 
-/// As much as is told of a server that is not ready.
+/// The most bytes kept of the message of a server that is not ready.
 const SHORT_WORDS: usize = 200;
 
 fn of_status(status: &Status) -> ClusterError {
@@ -249,12 +256,13 @@ fn of_status(status: &Status) -> ClusterError {
     if is_denied && MOVED_WITHIN.iter().any(|text| status.message.contains(text)) {
         return ClusterError::Moved;
     }
-    // Admission may refuse with whatever code it likes.
+    // Admission may refuse with any code.
     if is_denied {
         return refused();
     }
     match status.code {
-        // A kind that is not served is answered in plain text, which kube can't read as a Status.
+        // The answer for a kind that is not served is plain text, which kube can't parse as a
+        // Status.
         404 if status.reason != "NotFound" => ClusterError::NotServed,
         404 => ClusterError::NotFound {
             namespace_missing: status.details.as_ref().is_some_and(|details| details.kind == "namespaces"),
@@ -267,14 +275,16 @@ fn of_status(status: &Status) -> ClusterError {
         500 if WEBHOOK.iter().any(|text| status.message.contains(text)) => {
             ClusterError::Webhook { message: words(&status.message) }
         }
-        // 410: what was asked for has expired, as a place in a list. It is asked for anew.
+        // 410: what was asked for has expired, for example a place in a list. It is requested
+        // again.
         401 | 408 | 410 | 429 | 500.. => transient(status),
         _ => refused(),
     }
 }
 
-/// The words of a refusal; of several errors of a typed patch in order: the server tells them as a map gives them (structured-merge-diff
-/// typed/helpers.go, `ValidationErrors`), and each order would be another status.
+/// The message of a refusal, with the errors of a typed patch sorted: the server lists them in the
+/// random order of a map (structured-merge-diff typed/helpers.go, `ValidationErrors`), and each
+/// order would be another status.
 fn in_order(message: &str) -> Cow<'_, str> {
     let Some((head, errors)) = message.split_once("errors:\n") else { return Cow::Borrowed(message) };
     let mut errors: Vec<_> = errors.lines().map(str::trim).collect();
@@ -282,7 +292,8 @@ fn in_order(message: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{head}{}", errors.join("; ")))
 }
 
-/// The manager that a conflict's message names: `conflict with "NAME" using VERSION`, or without version.
+/// The manager that a conflict's message names: `conflict with "NAME" using VERSION`, or without a
+/// version.
 fn manager(message: &str) -> &str {
     let quoted = message.strip_prefix("conflict with \"").unwrap_or(message);
     quoted.rsplit_once('"').map_or(quoted, |(name, _)| name)
@@ -301,7 +312,7 @@ mod tests {
         assert_eq!(manager("conflict with \"odd \\\"name\" using v1"), "odd \\\"name");
     }
 
-    /// Fault R13: two errors of one patch, as they come.
+    /// Fault R13: two errors of one patch, in either order.
     #[test]
     fn r13_errors_of_a_typed_patch_have_one_order() {
         let told = |one: &str, other: &str| {
@@ -338,7 +349,7 @@ mod tests {
         assert_eq!(refusal.to_string(), right);
     }
 
-    /// K4: what a retry helps, what it does not, and what is no error at all.
+    /// K4: which answers are worth a retry, which are not, and which are no error at all.
     #[test]
     fn k4_every_answer_is_of_one_class() {
         let conflict = json!({"causes": [{"reason": "FieldManagerConflict", "message": "conflict with \"them\"", "field": ".spec"}]});
@@ -355,7 +366,7 @@ mod tests {
                 json!(null),
                 "refused",
             ),
-            // Fault R13, as HyperConverged's webhook says it from 1.19 on and before.
+            // Fault R13, as HyperConverged's webhook words it from 1.19 on and before.
             (
                 403,
                 "Forbidden",
@@ -408,7 +419,7 @@ mod tests {
         }
     }
 
-    /// T12: an error of 700 KB, with words of the object in it, is neither logged nor kept as it is.
+    /// T12: an error of 700 KB that quotes the object is neither logged nor kept as it is.
     #[test]
     fn t12_an_error_is_short_and_quotes_nothing_unless_it_is_known_to() {
         let message = format!("panic: map[password:hunter2] {}", "x".repeat(700_000));

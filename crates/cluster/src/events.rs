@@ -9,33 +9,35 @@ use kube::{Resource, ResourceExt};
 use super::{Cluster, ClusterError};
 use object::{digest, limits};
 
-/// Events about cluster-scoped objects are accepted here only.
+/// The only namespace in which events about cluster-scoped objects are accepted.
 const NAMESPACE: &str = "default";
 /// The longest note that the API accepts, in bytes.
 const NOTE_LIMIT: usize = 1024;
 
-/// Something that a person would want in the audit trail.
+/// An event that a person would want in the audit trail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// A constant in CamelCase.
     pub reason: &'static str,
-    /// What the operator was doing.
+    /// The action of the operator that it is about.
     pub action: &'static str,
     /// Whether a person should look.
     pub warning: bool,
     /// One sentence.
     pub text: String,
-    /// What makes it this occurrence and no other: the same key, object and reason are one event, also after a crash.
+    /// Identifies the occurrence: the same key, object and reason are one event, even after a
+    /// crash.
     pub key: String,
 }
 
-/// Whether there is an object of that name. Another 409 says that nothing was stored.
+/// Whether an object with this name exists. Any other 409 means that nothing was stored.
 pub(super) fn already_exists(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409 && status.reason == "AlreadyExists")
 }
 
 impl Cluster {
-    /// Records `note` about `object`, which is cluster-scoped. One that was recorded before is left as it is.
+    /// Records `note` about `object`, which is cluster-scoped. An event that was recorded before is
+    /// left as it is.
     ///
     /// # Errors
     ///

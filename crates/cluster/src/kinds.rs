@@ -1,4 +1,4 @@
-//! Which kinds are served, in which version, under which path.
+//! Discovery: which kinds are served, in which version, under which path.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct Served {
     pub resource: ApiResource,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
-    /// Whether its objects have a status of their own, which others can't write by accident.
+    /// Whether its objects have a status subresource, which others can't write by accident.
     pub has_status: bool,
 }
 
@@ -35,7 +35,7 @@ impl Served {
         }
     }
 
-    /// The object of that name.
+    /// The object called `name`.
     #[must_use]
     pub fn subject(&self, namespace: Option<&str>, name: &str) -> Subject {
         Subject {
@@ -61,17 +61,19 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Whether it defines a kind.
+    /// Whether it is a CustomResourceDefinition.
     #[must_use]
     pub fn is_definition(&self) -> bool {
         (self.group.as_str(), self.kind.as_str()) == (CRD.0, CRD.2)
     }
 }
 
-/// How long the answer about one version of a group is waited for: what stands behind an APIService may accept a connection and say nothing.
+/// How long to wait for the answer about one version of a group: the server behind an APIService
+/// may accept a connection and never answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A version of an API group that does not answer, although the API server does: what stands behind its APIService is out.
+/// A version of an API group that does not answer, although the API server does: the server behind
+/// its APIService is down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SilentGroup {
     group: String,
@@ -79,7 +81,7 @@ pub struct SilentGroup {
 }
 
 impl SilentGroup {
-    /// Whether the kind is looked up there first.
+    /// Whether this is the version in which `kind` is looked up first.
     #[must_use]
     pub fn has(&self, kind: &Kind) -> bool {
         self.group == kind.group && kind.versions.first().is_some_and(|version| *version == self.version)
@@ -89,14 +91,11 @@ impl SilentGroup {
 impl fmt::Display for SilentGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { group, version } = self;
-        write!(
-            f,
-            "the API group {group}/{version} does not answer: look at its APIService {version}.{group}; it is tried again"
-        )
+        write!(f, "the API group {group}/{version} does not respond (retrying): check its APIService {version}.{group}")
     }
 }
 
-/// A kind could not be looked up: it is not known whether it is served.
+/// A kind could not be looked up, so it is not known whether it is served.
 #[derive(Debug, thiserror::Error)]
 pub enum LookUpError {
     /// Only its group does not answer.
@@ -116,16 +115,16 @@ impl From<LookUpError> for ClusterError {
     }
 }
 
-/// What each version of a group serves, as far as it was asked for: (group, version) to kinds. A version that is not
-/// served is empty. All of a group is forgotten when one of its CRDs changes.
+/// The kinds of each version of a group that was asked for: (group, version) to kinds. A version
+/// that is not served is empty. When one of its CRDs changes, the whole group is forgotten.
 #[derive(Debug, Default)]
 pub(super) struct KindCache {
     versions: BTreeMap<(String, String), Vec<Served>>,
 }
 
 impl Cluster {
-    /// The kind in the first of its versions that is served; `None` if none is. One request for each version of a group,
-    /// once.
+    /// The kind in the first of its versions that is served; `None` if none is. Sends one request
+    /// for each version of a group, once.
     ///
     /// # Errors
     ///
@@ -134,7 +133,8 @@ impl Cluster {
         Ok(self.look_up(kind).await?)
     }
 
-    /// The same, where it matters whether only the kind's group does not answer.
+    /// Like [`Cluster::resolve`], for callers to whom it matters whether only the kind's group does
+    /// not answer.
     ///
     /// # Errors
     ///
@@ -148,14 +148,15 @@ impl Cluster {
         Ok(None)
     }
 
-    /// `kind` in that version; `None` if it is not served.
+    /// `kind` in version `version`; `None` if it is not served.
     ///
     /// # Errors
     ///
-    /// If only the kind's group does not answer, or the server did not.
+    /// If the kind's group or the server did not answer.
     pub async fn look_up_in(&self, kind: &Kind, version: &str) -> Result<Option<Served>, LookUpError> {
         let served = self.resolve_version(kind.group, version, kind.kind).await?;
-        // Another CRD may have taken the name of the kind: its objects are not the ones that are meant, nor are our rights.
+        // Another CRD may use the same kind: its objects are not the ones we mean, nor do our
+        // rights cover them.
         Ok(served.filter(|served| served.resource.plural == kind.plural))
     }
 
@@ -168,7 +169,8 @@ impl Cluster {
         Ok(self.look_up_object(object).await?)
     }
 
-    /// The same, where it matters whether only the kind's group does not answer.
+    /// Like [`Cluster::resolve_object`], for callers to whom it matters whether only the kind's
+    /// group does not answer.
     ///
     /// # Errors
     ///
@@ -188,7 +190,7 @@ impl Cluster {
         if let Some(known) = self.cache().versions.get(&key) {
             return Ok(find(known));
         }
-        // One asks, whoever else wants to know the same meanwhile waits for the answer.
+        // One task asks; others that need the same wait for its answer.
         let _asking = self.resolving.lock().await;
         if let Some(known) = self.cache().versions.get(&key) {
             return Ok(find(known));
@@ -199,8 +201,8 @@ impl Cluster {
         Ok(found)
     }
 
-    /// What that version of the group serves now; nothing if there is no such version. A failure is not kept: the next one who wants to
-    /// know asks again.
+    /// The kinds that this version of the group serves now; none if there is no such version. A
+    /// failure is not cached: the next caller asks again.
     async fn discover(&self, group: &str, version: &str) -> Result<Vec<Served>, LookUpError> {
         let asked = async {
             match group {
@@ -226,12 +228,13 @@ impl Cluster {
         }
     }
 
-    /// Whether the API server itself answers, whatever stands behind it.
+    /// Whether the API server itself answers, regardless of the servers behind it.
     async fn answers(&self) -> bool {
         matches!(tokio::time::timeout(PATIENCE, self.client.apiserver_version()).await, Ok(Ok(_)))
     }
 
-    /// Whether the group of `kind`, of which a request was not answered, is what does not answer.
+    /// The group of `kind`, if the group is what does not answer. For use after a request about
+    /// `kind` was not answered.
     pub async fn silence_of(&self, kind: &Served) -> Option<SilentGroup> {
         let ApiResource { group, version, .. } = &kind.resource;
         if group.is_empty() {
@@ -243,19 +246,19 @@ impl Cluster {
         }
     }
 
-    /// Forgets what is known of the kinds of `group`: its CRDs have changed.
+    /// Forgets what is known about the kinds of `group`, because its CRDs have changed.
     pub fn forget_kinds(&self, group: &str) {
         self.cache().versions.retain(|(known, _), _| known != group);
     }
 
-    /// Whether the resource was served when somebody last wanted to know.
+    /// Whether the resource was served when it was last looked up.
     pub fn is_known(&self, group: &str, plural: &str) -> bool {
         let cache = self.cache();
         let mut versions = cache.versions.iter().filter(|((known, _), _)| known == group);
         versions.any(|(_, served)| served.iter().any(|served| served.resource.plural == plural))
     }
 
-    /// Whether that kind has a status, as far as it was looked up.
+    /// Whether the kind has a status subresource, if it was looked up.
     pub fn has_status(&self, api_version: &str, kind: &str) -> bool {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let cache = self.cache();
@@ -268,7 +271,7 @@ impl Cluster {
     }
 }
 
-/// Served by every API server that this operator runs on, so it is not asked for.
+/// Served by every API server that this operator runs on, so it is not looked up.
 const CRD: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
 
 fn crd() -> Served {

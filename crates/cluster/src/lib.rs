@@ -1,5 +1,6 @@
-//! All reading and writing of Kubernetes, in our own verbs. Nothing here decides: objects go in and out as JSON, refusals come back as what they
-//! mean. It knows no kind of ours: whoever uses it names its own types.
+//! All reads and writes of Kubernetes, in our own verbs. Nothing here decides: objects go in and
+//! out as JSON, and refusals are returned by their meaning. It knows none of our own kinds: callers
+//! pass their types.
 //!
 //! ```text
 //!   client ──► Cluster ──► kinds: which are served, in which version
@@ -7,7 +8,7 @@
 //!   bounds        ├──────► preview, apply, remove: server-side apply
 //!                 ├──────► own: typed objects and their status
 //!                 └──────► events: what happened, once
-//!   error: what each refusal is, and what of it may be displayed
+//!   error: what each refusal means, and what may be displayed
 //! ```
 
 mod access;
@@ -42,20 +43,22 @@ use kinds::KindCache;
 
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
-/// The same, of which one is looked at and forgotten after the other: a node's metadata is about 8 kB.
+/// Objects in one page of a list whose objects are examined and dropped one by one: a node's
+/// metadata is about 8 kB.
 const SMALL_PAGE: u32 = 50;
 
 /// The cluster that this process is connected to.
 pub struct Cluster {
     client: Client,
-    /// The name under which this program writes what is its own.
+    /// The field manager with which this program writes its own objects.
     field_manager: &'static str,
     kinds: Mutex<KindCache>,
     resolving: tokio::sync::Mutex<()>,
 }
 
 impl Cluster {
-    /// The cluster behind `client`, on which this program writes its own objects and events as `field_manager`.
+    /// The cluster behind `client`, on which this program writes its own objects and events as
+    /// `field_manager`.
     #[must_use]
     pub fn new(client: Client, field_manager: &'static str) -> Self {
         Self { client, field_manager, kinds: Mutex::default(), resolving: tokio::sync::Mutex::default() }
@@ -67,23 +70,23 @@ impl Cluster {
         self.client.clone()
     }
 
-    /// The object of that name, or `None` if there is none.
+    /// The object called `name`, or `None` if there is none.
     ///
     /// # Errors
     ///
-    /// An error of reading is never taken for an absent object. [`ClusterError::TooDeep`] or [`ClusterError::TooMany`] if the object can't be
-    /// compared.
+    /// A read error is never treated as an absent object. [`ClusterError::TooDeep`] or
+    /// [`ClusterError::TooMany`] if the object can't be compared.
     pub async fn get(&self, kind: &Served, namespace: Option<&str>, name: &str) -> Result<Option<Value>, ClusterError> {
         let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
         match self.request(request).await {
             Ok(object) => within_bounds(object).map(Some),
-            // Reading in a namespace that does not exist is answered like this too.
+            // A read in a namespace that does not exist gets this answer too.
             Err(ClusterError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// All objects of a kind that has few and small ones.
+    /// All objects of a kind, in one request: only for kinds with few and small objects.
     ///
     /// # Errors
     ///
@@ -117,7 +120,8 @@ impl Cluster {
         Ok(found)
     }
 
-    /// Shows `see` the metadata of all objects of a kind, or of those that `label_selector` selects, a page at a time, until it has seen enough.
+    /// Calls `see` with the metadata of each object of a kind, or of those that `label_selector`
+    /// selects, page by page, until it breaks.
     ///
     /// # Errors
     ///
@@ -138,7 +142,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// The next page, and where the one after it begins; `None` after the last one.
+    /// The next page; `params` then points to the one after it. `None` after the last one.
     async fn page(
         &self,
         kind: &Served,

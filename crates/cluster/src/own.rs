@@ -1,4 +1,5 @@
-//! Objects of the kinds that a program owns, typed: reading and creating them, and writing their status.
+//! Typed objects of the kinds that a program owns: reading and creating them, and writing their
+//! status.
 
 use std::fmt::Debug;
 
@@ -15,14 +16,16 @@ use super::{Cluster, ClusterError, Refusal};
 /// A status as the server has stored it.
 #[derive(Debug)]
 pub struct Stored {
-    /// The version of the object from now on.
+    /// The resourceVersion of the object after the write.
     pub version: String,
-    /// The status: a CRD that is older than the program lacks fields, and the server leaves out what it does not know.
+    /// The status. It may differ from the one sent: a CRD that is older than the program lacks
+    /// fields, and the server drops what it does not know.
     pub status: Value,
 }
 
 impl Cluster {
-    /// Reads the cluster-scoped object of that name past every cache; `None` if it is gone.
+    /// Reads the cluster-scoped object called `name`, bypassing every cache; `None` if it does not
+    /// exist.
     ///
     /// # Errors
     ///
@@ -52,7 +55,8 @@ impl Cluster {
         Ok(list.items.into_iter().filter_map(|object| object.0.ok()).collect())
     }
 
-    /// Creates a cluster-scoped object unless one of that name exists. Returns whether it was created.
+    /// Creates a cluster-scoped object unless one with its name exists. Returns whether it was
+    /// created.
     ///
     /// # Errors
     ///
@@ -69,15 +73,16 @@ impl Cluster {
         }
     }
 
-    /// Replaces the status of a cluster-scoped object by that of `object`, if it has not changed since `object` was read; returns what the
-    /// server made of it.
+    /// Replaces the status of a cluster-scoped object by that of `object`, if the object has not
+    /// changed since it was read. Returns the status that the server stored.
     ///
-    /// Replaced, not applied: fields that another manager has claimed too would stay, and could keep every later status from
-    /// being accepted.
+    /// Replaced, not applied: fields that another manager has claimed too would stay, and could
+    /// cause every later status to be rejected.
     ///
     /// # Errors
     ///
-    /// [`ClusterError::Moved`] if the object has changed: whatever was decided was decided about another object.
+    /// [`ClusterError::Moved`] if the object has changed: the decision was about another state of
+    /// it.
     pub async fn replace_status<K>(&self, mut object: K) -> Result<Stored, ClusterError>
     where
         K: Resource<DynamicType = ()> + Serialize,
@@ -95,11 +100,12 @@ impl Cluster {
         Ok(Stored { version, status: answer.get_mut("status").map(Value::take).unwrap_or_default() })
     }
 
-    /// Sets the members of `status` of a cluster-scoped object that does not fit its type. Returns its version from then on.
+    /// Sets the members of `status` of a cluster-scoped object that does not fit its type. Returns
+    /// its new resourceVersion.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::replace_status`].
+    /// As for [`Cluster::replace_status`].
     pub async fn patch_status<K>(
         &self,
         name: &str,

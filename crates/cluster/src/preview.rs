@@ -1,4 +1,4 @@
-//! Previews: what the API server says an apply, or a removal, would do.
+//! Previews: what an apply would do according to the API server.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::write::ApplyMode;
 use super::{Cluster, ClusterError, Precondition, Served};
 use object::fields::{self, FieldPath, Lookup};
 
-/// What a dry run of an apply answered.
+/// The result of a dry run of an apply.
 #[derive(Debug, Clone)]
 pub struct Previewed {
     /// The object as it would be.
@@ -16,12 +16,13 @@ pub struct Previewed {
 }
 
 impl Cluster {
-    /// Previews applying `desired` as `manager`: a dry run without force, and one with force if others own fields.
-    /// `live` is the object as it was read just now. At most two requests.
+    /// Previews applying `desired` as `manager`: a dry run without force, and one with force if
+    /// others own fields. `live` is the object as it was read just before. At most two requests.
     ///
     /// # Errors
     ///
-    /// [`ClusterError::Moved`] if the dry run was not computed from `live`; else why the server does not tell.
+    /// [`ClusterError::Moved`] if the dry run was not computed from `live`; otherwise the reason
+    /// why there is no preview.
     pub async fn preview(
         &self,
         kind: &Served,
@@ -41,11 +42,12 @@ impl Cluster {
         belonging(live, Previewed { result, conflicts })
     }
 
-    /// The same with one request, where it is plain that others own fields: which they are is read off `live`.
+    /// Like [`Cluster::preview`], but with one request: for objects in which others evidently own
+    /// fields. The conflicts are determined from `live`.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::preview`].
+    /// As for [`Cluster::preview`].
     pub async fn preview_by_force(
         &self,
         kind: &Served,
@@ -59,7 +61,8 @@ impl Cluster {
     }
 }
 
-/// The dry run names the version that it was computed from: only then do live and result belong together.
+/// Checks that live object and result belong together: the dry run names the version that it was
+/// computed from.
 fn belonging(live: Option<&Value>, previewed: Previewed) -> Result<Previewed, ClusterError> {
     let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
     if live.and_then(version) == version(&previewed.result) { Ok(previewed) } else { Err(ClusterError::Moved) }

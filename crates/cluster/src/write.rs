@@ -16,18 +16,19 @@ pub enum ApplyMode {
     ForcedDryRun,
     /// Stored; fields of others are conflicts.
     Real,
-    /// Stored; the conflicts that were reviewed are taken over.
+    /// Stored; the reviewed conflicts are taken over.
     Forced,
 }
 
-/// What the object must be for the apply to happen.
+/// The required state of the object for an apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Precondition {
-    /// Anything: only for dry runs.
+    /// Any state; for dry runs only.
     None,
     /// It does not exist.
     Absent,
-    /// It is this object in this version. Both, because a version alone lets the server create a deleted object again.
+    /// It is this object in this version. Both are needed: with a version alone, the server might
+    /// create a deleted object again.
     Exactly {
         /// `metadata.uid`.
         uid: String,
@@ -36,7 +37,8 @@ pub enum Precondition {
     },
 }
 
-/// A version that no object has: applying with it creates, or fails if the object exists (observed for every kind).
+/// A version that no object has: applying with it creates the object, or fails if it exists
+/// (observed for every kind).
 const NO_VERSION: &str = "1";
 
 impl Cluster {
@@ -44,8 +46,9 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// [`ClusterError::Moved`] if the precondition does not hold, [`ClusterError::Conflicts`] without force, [`ClusterError::TooDeep`]
-    /// or [`ClusterError::TooMany`] if the result can't be compared.
+    /// [`ClusterError::Moved`] if the precondition does not hold, [`ClusterError::Conflicts`]
+    /// without force, [`ClusterError::TooDeep`] or [`ClusterError::TooMany`] if the result can't be
+    /// compared.
     pub async fn apply(
         &self,
         kind: &Served,
@@ -73,8 +76,8 @@ impl Cluster {
         within_bounds(self.request(request).await?)
     }
 
-    /// Deletes the object of that name if it is still the one, in the version, that was looked at; or, with `dry_run`, tells
-    /// whether the server would.
+    /// Deletes the object called `name` if it is still the same object in the same version. With
+    /// `dry_run`, only checks whether the server would.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Plans made on a cluster. `virt-advisor diff` needs this and no more.
+//! Plans made on a cluster. This is all that `virt-advisor diff` needs.
 //!
 //! ```text
 //!   registry: the profiles ──► engine: drafts ──► previews ──► plan

@@ -1,4 +1,4 @@
-//! The registered profiles: the one line of the core that a new profile edits.
+//! The registered profiles: the only line of the core that a new profile edits.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ pub static PROFILES: Profiles = &[
     example_profile::PROFILE,
 ];
 
-/// Profiles that an operator is run with.
+/// The profiles that an operator runs with.
 pub type Profiles = &'static [&'static dyn Profile];
 
-/// What is watched of a kind: everything, or what is in a namespace or has a name.
+/// What is watched of a kind: all objects, or those in a namespace or with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchScope {
     /// The kind.
@@ -26,7 +26,7 @@ pub struct WatchScope {
     pub name: Option<&'static str>,
 }
 
-/// What is watched of the kinds that `profile` declares, as far as its plan touches them.
+/// The scopes to watch for the kinds that `profile` declares, except those that it only asks about.
 #[must_use]
 pub fn watched(profile: &dyn Profile) -> BTreeSet<WatchScope> {
     let watched = |declared: &profile_sdk::Declared| {
@@ -40,11 +40,11 @@ pub fn watched(profile: &dyn Profile) -> BTreeSet<WatchScope> {
     profile.kinds().iter().filter(|declared| declared.access != Access::Ask).map(watched).collect()
 }
 
-/// The registered profile of that name.
+/// The registered profile called `name`.
 ///
 /// # Errors
 ///
-/// A sentence that names those that there are.
+/// A sentence that names the registered profiles.
 pub fn known(name: &str) -> Result<&'static dyn Profile, String> {
     find(PROFILES, name).ok_or_else(|| {
         let known: Vec<_> = PROFILES.iter().map(|profile| profile.about().name).collect();
@@ -52,7 +52,7 @@ pub fn known(name: &str) -> Result<&'static dyn Profile, String> {
     })
 }
 
-/// The profile of that name among `profiles`.
+/// The profile called `name` among `profiles`.
 #[must_use]
 pub fn find(profiles: Profiles, name: &str) -> Option<&'static dyn Profile> {
     profiles.iter().copied().find(|profile| profile.about().name == name)

@@ -1,4 +1,4 @@
-//! Objects at random, for property tests.
+//! Random objects for property tests.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ fn texts() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Objects as APIs have them, and some that they have not.
+/// Objects such as APIs have, and some that no API has.
 pub fn objects() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -1,4 +1,4 @@
-//! What changes: first as data, then as the text that a person reads.
+//! The difference between two objects: first as data, then as the text that a person reads.
 
 use serde_json::Value;
 
@@ -7,14 +7,14 @@ use crate::limits::unambiguous;
 
 mod lines;
 
-/// Metadata that the server keeps and nobody decides.
+/// Metadata that the server maintains and nobody decides.
 const NOISE: [&str; 6] = ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"];
-/// kubectl's copy of what it applied; it repeats every change and is no change itself.
+/// kubectl's copy of what it applied: it repeats every change and is not a change itself.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Lines that stay, shown on either side of those that change.
+/// Unchanged lines shown before and after a change.
 const CONTEXT: usize = 3;
 
-/// `object` without what the server keeps for itself.
+/// `object` without status and without the metadata that the server maintains.
 #[must_use]
 pub fn without_noise(object: &Value) -> Value {
     let mut object = object.clone();
@@ -46,7 +46,8 @@ pub struct FieldChange {
     pub to: Option<Value>,
 }
 
-/// Every value that differs between `from` and `to`, in order of paths. Lists are compared as wholes.
+/// Every value that differs between `from` and `to`, in order of paths. Lists are compared as a
+/// whole.
 #[must_use]
 pub fn changes(from: &Value, to: &Value) -> Vec<FieldChange> {
     let mut found = Vec::new();
@@ -76,8 +77,8 @@ fn compare(from: &Value, to: &Value, path: &mut String, found: &mut Vec<FieldCha
     }
 }
 
-/// `object` with an escape in the place of each character that is not shown as itself; others are as they are, and no two objects that
-/// differ look alike.
+/// `object` with an escape in place of each character that is not displayed as itself. Other
+/// characters stay, and no two objects that differ look alike.
 #[must_use]
 pub fn legible(object: Value) -> Value {
     match object {
@@ -91,20 +92,21 @@ pub fn legible(object: Value) -> Value {
     }
 }
 
-/// The unified diff between two objects as YAML, with three lines of context; empty if they are equal. `None` for `from`
-/// is an object that does not exist, for `to` one that goes: then all lines are shown.
+/// The unified diff between two objects as YAML, with three lines of context; empty if they are
+/// equal. A `from` of `None` is an object that does not exist yet, a `to` of `None` one that is
+/// deleted: then all lines are shown.
 #[must_use]
 pub fn unified(name: &str, from: Option<&Value>, to: Option<&Value>) -> String {
     with_context(CONTEXT, name, from, to)
 }
 
-/// The same without any line that stays.
+/// Like [`unified`], without unchanged lines.
 #[must_use]
 pub fn changed_lines(name: &str, from: Option<&Value>, to: Option<&Value>) -> String {
     with_context(0, name, from, to)
 }
 
-/// The same as [`unified`] between two objects as [`yaml`].
+/// Like [`unified`], for two objects that are already text from [`yaml`].
 #[must_use]
 pub fn of_texts(name: &str, from: Option<&str>, to: Option<&str>) -> String {
     between(CONTEXT, name, from, to)
@@ -127,9 +129,11 @@ fn between(context: usize, name: &str, from: Option<&str>, to: Option<&str>) -> 
     lines::unified(names.each_ref().map(String::as_str), [from.unwrap_or_default(), to.unwrap_or_default()], context)
 }
 
-/// An object as YAML with sorted keys. A value that has no YAML form is shown as JSON, which is YAML too.
+/// An object as YAML with sorted keys. A value that has no YAML form is shown as JSON, which is
+/// valid YAML.
 ///
-/// Texts of several lines are written as such, others on one line however long they are: a change of one word stays one.
+/// Multi-line texts are written as such, others on one line however long they are: a change of one
+/// word stays a change of one line.
 #[must_use]
 pub fn yaml(object: &Value) -> String {
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };

@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 ///
 /// # Panics
 ///
-/// Never for the JSON values that this crate hashes: maps with text keys and finite numbers have a canonical form.
+/// Never for the JSON values that this crate hashes: maps with text keys and finite numbers have a
+/// canonical form.
 #[must_use]
 pub fn sha256(value: &impl Serialize) -> String {
     const PROMISE: &str = "JSON with text keys and finite numbers";
@@ -24,10 +25,12 @@ pub fn of_bytes(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The largest integer that the numbers of RFC 8785 tell from its neighbours.
+/// The largest integer that RFC 8785, whose numbers are IEEE 754 doubles, can tell from its
+/// neighbours.
 const LARGEST: u64 = (1 << 53) - 1;
 
-/// Integers beyond it are written as texts, as the RFC advises (appendix D): else two of them would have one digest.
+/// Writes larger integers as text, as the RFC advises (appendix D): otherwise two of them could
+/// have the same digest.
 fn keep_large_integers(value: &mut Value) {
     match value {
         Value::Number(number) => {

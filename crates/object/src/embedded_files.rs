@@ -1,7 +1,8 @@
-//! Files inside objects, made readable: contents that travel as data URLs (Ignition, RFC 2397), compressed or not, and file
-//! modes, which JSON can only write in decimal.
+//! Makes files inside objects readable: contents in data URLs (Ignition, RFC 2397), compressed or
+//! not, and file modes, which JSON can only write in decimal.
 //!
-//! It goes by the shape and not by the kind, so that it holds wherever such files are embedded.
+//! Files are recognized by their shape and not by the kind of the object, so this works wherever
+//! they are embedded.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -12,19 +13,20 @@ use serde_json::{Map, Value};
 
 use super::digest;
 
-/// What a small compressed text may unfold to, as it costs to show it; beyond it is shown like binary contents.
+/// The most that one compressed text may cost to display ([`cost`]) once it is decompressed. A
+/// larger one is shown like binary contents.
 const UNFOLDED_LIMIT: u64 = 4 * 1024 * 1024;
-/// What all compressed texts that are shown together may unfold to.
+/// The most that all compressed texts that are shown together may cost to display.
 const UNFOLDED_IN_ALL: u64 = 2 * UNFOLDED_LIMIT;
 
-/// Names of members that hold a file's contents as a URL, and its compression.
+/// Names of the members that hold a file's contents as a URL, and its compression.
 const SOURCE: &str = "source";
 const COMPRESSION: &str = "compression";
 
-/// Embedded files that are written alike, with how many there are of them.
+/// Embedded files by their encoding, with the number of those that are written the same way.
 type Files<'a> = BTreeMap<Encoding, (&'a Map<String, Value>, usize)>;
 
-/// Source and compression, as they are written.
+/// Source and compression as written in the object.
 type Encoding = (String, String);
 
 fn collect<'a>(value: &'a Value, files: &mut Files<'a>) {
@@ -40,17 +42,18 @@ fn collect<'a>(value: &'a Value, files: &mut Files<'a>) {
     }
 }
 
-/// The contents of the files in all states of an object that are shown together.
+/// The decoded contents of the files in all states of an object that are shown together.
 #[derive(Default)]
 pub struct Texts {
-    /// As they are shown, by how they are written.
+    /// The contents for display, by their encoding.
     shown: BTreeMap<Encoding, String>,
-    /// In how many ways each of them is written.
+    /// The number of encodings that each of the contents is written in.
     ways: BTreeMap<String, usize>,
 }
 
 impl Texts {
-    /// Those of all `objects`, which are shown together: they share what may be unfolded in all.
+    /// Decodes the files of all `objects`. They are shown together, so they share the limit of what
+    /// is decompressed.
     pub fn of<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut files = Files::new();
         objects.into_iter().for_each(|object| collect(object, &mut files));
@@ -67,15 +70,18 @@ impl Texts {
         texts
     }
 
-    /// `object`, one of those states, with decoded contents and octal modes, as it is shown. It is not what is sent.
+    /// `object`, which is one of those states, with decoded contents and octal modes. For display
+    /// only: it is not what is sent.
     ///
-    /// Contents that are the same in another encoding stay encoded: the change must be seen.
+    /// Contents that also appear in another encoding stay encoded, so that the change of encoding
+    /// can be seen.
     pub fn readable(&self, mut object: Value) -> Value {
         decode(&mut object, self);
         object
     }
 
-    /// The contents that `map` holds, if it holds any and they are not there in another encoding.
+    /// The decoded contents of the file `map`, unless the same contents also appear in another
+    /// encoding.
     fn shown(&self, map: &Map<String, Value>) -> Option<&String> {
         self.shown.get(&encoding(map)?).filter(|shown| self.ways.get(*shown) == Some(&1))
     }
@@ -116,7 +122,8 @@ fn mode(file: &Map<String, Value>) -> Option<u64> {
     file.get("mode").and_then(Value::as_u64)
 }
 
-/// The contents that `map` holds, if it holds any, and what it costs to show those that were unfolded for that; not more than `limit`.
+/// The contents of the file `map`, if it has any, and what they cost to display if they had to be
+/// decompressed (otherwise 0). Contents that cost more than `limit` are not decompressed.
 fn source(map: &Map<String, Value>, limit: u64) -> Option<(String, u64)> {
     let url = map.get(SOURCE)?.as_str()?;
     let (bytes, _) = DataUrl::process(url).ok()?.decode_to_vec().ok()?;
@@ -143,16 +150,16 @@ fn unfold(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
     (cost(&unfolded) <= limit).then_some(unfolded)
 }
 
-/// What each line of a text takes in a diff beside its bytes.
+/// Bytes that each line of a text takes in a diff, in addition to its own.
 const LINE: u64 = 32;
 
-/// What showing a text costs, in bytes.
+/// The cost of displaying a text, in bytes.
 fn cost(text: &[u8]) -> u64 {
     let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
     text.len() as u64 + LINE * lines
 }
 
-/// The text that `bytes` are, if a person can read it.
+/// `bytes` as text, if a person can read it.
 fn text(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
     let readable = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
@@ -210,7 +217,7 @@ pub(crate) mod tests {
         assert!(shown(file("data:,not%20gzip", Some("gzip"))).starts_with("8 bytes of binary contents"));
     }
 
-    /// Fault T8: many small ones, and one that is there many times, would unfold to gigabytes.
+    /// Fault T8: many small files, or one that appears many times, would decompress to gigabytes.
     #[test]
     fn t8_compressed_contents_unfold_to_so_much_in_all_and_no_more() {
         let folded = |of: u8| file(&gzip(&vec![of; 1024 * 1024]), Some("gzip"));
@@ -224,7 +231,8 @@ pub(crate) mod tests {
         assert_eq!(texts(vec![folded(b'a'); 9]), 0, "one file is shown alike wherever it is");
     }
 
-    /// Found by make fuzz: four kilobytes that unfold to four million lines took a hundred megabytes of a diff.
+    /// Found by make fuzz: four kilobytes that decompress to four million lines took a hundred
+    /// megabytes in a diff.
     #[test]
     fn t8_lines_count_for_what_they_take_in_a_diff() {
         let lines = |count: usize| {

@@ -1,8 +1,8 @@
-//! Who owns which field: `metadata.managedFields` read as paths.
+//! Which manager owns which field: `metadata.managedFields` read as paths.
 //!
-//! A path is a list of segments in the notation of `fieldsV1`: `f:NAME` for a member of a map, `k:{…}` for the entry of a
-//! list with these keys, `v:VALUE` for that member of a set. Ownership is about leaves: a map or list that is owned as a
-//! whole, or a value.
+//! A path is a list of segments in the notation of `fieldsV1`: `f:NAME` for a member of a map,
+//! `k:{…}` for the entry of a list with these keys, `v:VALUE` for that member of a set. Ownership
+//! is about leaves: a value, or a map or list that is owned as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,12 +18,13 @@ mod cause;
 mod copies;
 mod lookup;
 
-/// The path of a field, stable when lists are reordered.
+/// The path of a field. It stays the same when lists are reordered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldPath(Vec<String>);
 
 impl FieldPath {
-    /// What it ends in, which other versions of a kind call the same: a field, or an entry of a list.
+    /// The last segment, a field or an entry of a list: other versions of a kind usually give it
+    /// the same name.
     fn last_name(&self) -> Option<&str> {
         self.0.last().map(String::as_str)
     }
@@ -40,13 +41,15 @@ impl FieldPath {
         self.0.iter().try_fold(object, |value, segment| Some(step(value, segment)?.1))
     }
 
-    /// The path as an RFC 6901 pointer into `object`. Entries of lists that are not there keep their own notation.
+    /// The path as an RFC 6901 pointer into `object`. Entries that the list does not have keep
+    /// their `fieldsV1` notation.
     #[must_use]
     pub fn pointer(&self, object: &Value) -> String {
         self.written(object, |value, _, segment| step(value, segment), str::to_owned)
     }
 
-    /// The same without the values that an entry which is not there is named by: they may be secret.
+    /// Like [`FieldPath::pointer`], but hides the values that name an entry the list does not have:
+    /// they may be secret.
     #[must_use]
     pub fn pointer_without_values(&self, object: &Value) -> String {
         self.written(object, |value, _, segment| step(value, segment), an_entry)
@@ -74,27 +77,29 @@ impl FieldPath {
         pointer
     }
 
-    /// The path with dots, as the Go program writes it. Names with dots are ambiguous in it: for display only.
+    /// The path with dots, as the Go implementation writes it. Names that contain dots are
+    /// ambiguous: for display only.
     #[must_use]
     pub fn dotted(&self) -> String {
         let names = self.0.iter().map(|segment| segment.strip_prefix("f:").unwrap_or(segment));
         names.collect::<Vec<_>>().join(".")
     }
 
-    /// Whether an entry of a list is named in it, by its keys or its value.
+    /// Whether the path names an entry of a list by its keys or its value.
     #[must_use]
     pub fn names_values(&self) -> bool {
         self.0.iter().any(|segment| segment.starts_with("k:") || segment.starts_with("v:"))
     }
 
-    /// The path that an RFC 6901 pointer means, in maps only: what identifies the entry of a list is not in a pointer.
+    /// The path of an RFC 6901 pointer. For maps only: a pointer does not hold what identifies the
+    /// entry of a list.
     #[must_use]
     pub fn of_pointer(pointer: &str) -> Self {
         let segments = pointer.split('/').skip(1);
         Self(segments.map(|segment| format!("f:{}", segment.replace("~1", "/").replace("~0", "~"))).collect())
     }
 
-    /// The RFC 6901 pointer to the field, or to the list that it is in.
+    /// The RFC 6901 pointer to the field, or to the outermost list that contains it.
     #[must_use]
     pub fn within_maps(&self) -> String {
         let mut pointer = String::new();
@@ -105,18 +110,19 @@ impl FieldPath {
         pointer
     }
 
-    /// Whether the field is part of what an object is for, and not one that every writer leaves behind.
+    /// Whether the field is outside the status: every writer of the object's status owns fields
+    /// there.
     fn matters(&self) -> bool {
         self.0.first().is_none_or(|first| first != "f:status")
     }
 }
 
-/// An entry of a list that is not there, without the values that name it.
+/// Stands for an entry that the list does not have, without the values that name it.
 fn an_entry(_: &str) -> String {
     "(an entry)".to_owned()
 }
 
-/// Many paths, for questions about each of many others.
+/// A set of paths, for checking many other paths against it.
 #[derive(Debug, Clone, Default)]
 pub struct Paths(BTreeSet<FieldPath>);
 
@@ -127,7 +133,7 @@ impl FromIterator<FieldPath> for Paths {
 }
 
 impl Paths {
-    /// Whether one of them is `path`, part of it, or a map or list that it is part of.
+    /// Whether the set contains `path`, part of it, or a map or list that contains it.
     #[must_use]
     pub fn touches(&self, path: &FieldPath) -> bool {
         let below = self.0.range::<FieldPath, _>(path..).next().is_some_and(|next| next.0.starts_with(&path.0));
@@ -141,7 +147,7 @@ impl std::borrow::Borrow<[String]> for FieldPath {
     }
 }
 
-/// Who owns which field of an object.
+/// The owners of the fields of an object.
 #[derive(Debug)]
 pub struct Owners<'a>(Vec<Owner<'a>>);
 
@@ -151,19 +157,21 @@ struct Owner<'a> {
     applies: bool,
     time: &'a str,
     paths: Paths,
-    /// Of an entry in another version than the object, whose paths mean nothing here, the names of its leaves.
+    /// The names of the leaves that were written through another version than the object has: their
+    /// paths mean nothing here.
     names: BTreeSet<String>,
 }
 
 impl Owner<'_> {
-    /// Whether it owns the field at `path`, part of it, or what it is part of; through another version, as far as the names tell.
+    /// Whether it owns the field at `path`, part of it, or a map or list that contains it. What was
+    /// written through another version is recognized by its name only.
     fn touches(&self, path: &FieldPath) -> bool {
         self.paths.touches(path) || path.last_name().is_some_and(|name| self.names.contains(name))
     }
 }
 
 impl<'a> Owners<'a> {
-    /// Reads it off `object`.
+    /// Reads the owners from `object`.
     #[must_use]
     pub fn of(object: &'a Value) -> Self {
         let owner = |entry: &'a Value| {
@@ -173,7 +181,7 @@ impl<'a> Owners<'a> {
             // Metadata is the same in all versions.
             let is_known = |path: &FieldPath| !is_foreign || path.0.first().is_some_and(|first| first == "f:metadata");
             let (paths, others): (Vec<_>, Vec<_>) = leaves.into_iter().partition(is_known);
-            // Names of a status are everybody's.
+            // Names in a status are too common to tell anything.
             let of_spec = text(entry, "subresource").is_empty();
             let others = others.iter().filter(|path| of_spec && path.matters());
             Owner {
@@ -187,15 +195,16 @@ impl<'a> Owners<'a> {
         Self(entries(object).map(owner).collect())
     }
 
-    /// Who wrote the field at `path` last: manager and time, as far as the object knows. Nothing is known of deleted fields.
+    /// The manager that last wrote the field at `path`, and the time, as far as `managedFields`
+    /// tells. It tells nothing about deleted fields.
     #[must_use]
     pub fn last_of(&self, path: &FieldPath) -> Option<(&'a str, &'a str)> {
         let owners = self.0.iter().filter(|owner| owner.touches(path));
         owners.max_by_key(|owner| owner.time).map(|owner| (owner.manager, owner.time))
     }
 
-    /// The managers other than `manager` (by server-side apply) that own the field at `path`, part of it, or a map or list that
-    /// it is part of; sorted.
+    /// The managers that own the field at `path`, part of it, or a map or list that contains it;
+    /// sorted. `manager` itself is listed only if it owns it other than by server-side apply.
     #[must_use]
     pub fn others_of(&self, path: &FieldPath, manager: &str) -> Vec<&'a str> {
         let others = self.0.iter().filter(|owner| owner.manager != manager || !owner.applies);
@@ -207,7 +216,8 @@ impl<'a> Owners<'a> {
 }
 
 impl Owners<'_> {
-    /// Whether a manager other than `manager` (by server-side apply) owns exactly the field at `path`, and not only fields below it.
+    /// Whether a manager other than `manager` (by server-side apply) owns exactly the field at
+    /// `path`, not just fields below it.
     #[must_use]
     pub fn is_leaf_of_others(&self, path: &FieldPath, manager: &str) -> bool {
         let mut others = self.0.iter().filter(|owner| owner.manager != manager || !owner.applies);
@@ -215,8 +225,9 @@ impl Owners<'_> {
     }
 }
 
-/// What applying `result` by force takes from others: each field that another manager owns with another value, and that manager.
-/// The rule is that of the server: whoever owns exactly this field, by whatever operation.
+/// The conflicts of applying `result` by force: each field whose value changes and that another
+/// manager owns, with that manager. As on the server, an owner is a manager of exactly this field,
+/// by whatever operation.
 #[must_use]
 pub fn conflicting(live: &Value, result: &Value, manager: &str) -> Vec<(FieldPath, String)> {
     let owners = Owners::of(live);
@@ -232,8 +243,8 @@ pub fn conflicting(live: &Value, result: &Value, manager: &str) -> Vec<(FieldPat
     found
 }
 
-/// Whether others have written `live` in another version of its kind: what they own is not known by paths of this one, and only the server can
-/// tell, which converts them.
+/// Whether others have written `live` through another version of its kind. The paths of this
+/// version do not show what they own: only the server knows, because it converts between versions.
 #[must_use]
 pub fn has_other_versions(live: &Value) -> bool {
     let version = text(live, "apiVersion");
@@ -242,7 +253,7 @@ pub fn has_other_versions(live: &Value) -> bool {
         .any(|entry| !text(entry, "apiVersion").is_empty() && text(entry, "apiVersion") != version)
 }
 
-/// Whether somebody else owns a field of `live` that `desired` wants to have another value.
+/// Whether another manager owns a field of `live` that `desired` changes.
 #[must_use]
 pub fn is_contested(live: &Value, desired: &Value, manager: &str) -> bool {
     let owners = Owners::of(live);
@@ -289,7 +300,7 @@ pub fn applied_by(object: &Value, manager: &str) -> Vec<FieldPath> {
     paths
 }
 
-/// The version in which `manager` has applied `object` last.
+/// The version through which `manager` last applied `object`.
 #[must_use]
 pub fn applied_in<'a>(object: &'a Value, manager: &str) -> Option<&'a str> {
     let mut ours = entries(object).filter(|entry| {
@@ -300,7 +311,7 @@ pub fn applied_in<'a>(object: &'a Value, manager: &str) -> Option<&'a str> {
     ours.next().map(|entry| text(entry, "apiVersion"))
 }
 
-/// The leaves that `manager` owns by server-side apply and nobody else claims, sorted.
+/// The leaves that `manager` owns by server-side apply and that no other manager owns, sorted.
 #[must_use]
 pub fn owned_alone_by(object: &Value, manager: &str) -> Vec<FieldPath> {
     let others: BTreeSet<_> = entries(object)
@@ -312,8 +323,9 @@ pub fn owned_alone_by(object: &Value, manager: &str) -> Vec<FieldPath> {
     alone
 }
 
-/// Who but `manager` has a part in what `object` is for: anything except status, finalizers, owners and annotations, which
-/// the kind's own controller leaves behind. Sorted.
+/// The managers besides `manager` that own part of what `object` is for, sorted. Status,
+/// finalizers, owner references and annotations do not count: the kind's own controller leaves
+/// those behind.
 #[must_use]
 pub fn sharers<'a>(object: &'a Value, manager: &str) -> Vec<&'a str> {
     const LEFT_BEHIND: [&str; 3] = ["f:finalizers", "f:ownerReferences", "f:annotations"];
@@ -335,8 +347,8 @@ pub fn sharers<'a>(object: &'a Value, manager: &str) -> Vec<&'a str> {
     found
 }
 
-/// Whether `manager` looks like a controller, which sets its value again: it writes the object's status, or is called like
-/// one. Tools of people are not.
+/// Whether `manager` looks like a controller, which would set its value again: it writes the
+/// object's status, or has a name like one. Command-line tools and browsers are not controllers.
 #[must_use]
 pub fn is_controller(object: &Value, manager: &str) -> bool {
     const TOOLS: [&str; 5] = ["kubectl", "oc", "Mozilla", "node-fetch", "helm"];
@@ -351,11 +363,12 @@ pub fn is_controller(object: &Value, manager: &str) -> bool {
     writes_status || CONTROLLERS.iter().any(|name| manager == *name || manager.ends_with(&format!("-{name}")))
 }
 
-/// Where `object` has a list of which `owned` names entries and not the whole: the entries that are not among them.
+/// For each list of `object` of which `owned` names single entries: the entries that are not among
+/// them, by the path of the list.
 #[must_use]
 pub fn foreign_entries(object: &Value, owned: &[FieldPath]) -> BTreeMap<String, Vec<Value>> {
     let lookup = Lookup::of(object);
-    // Above the first entry there are maps alone.
+    // Only maps lie above the first entry.
     let at = |head: &[String]| head.iter().try_fold(object, |value, segment| Some(step(value, segment)?.1));
     let mut ours: BTreeMap<&[String], BTreeSet<usize>> = BTreeMap::new();
     for path in owned {
@@ -373,14 +386,15 @@ pub fn foreign_entries(object: &Value, owned: &[FieldPath]) -> BTreeMap<String, 
     lists.collect()
 }
 
-/// The leaves of `object` itself, as an apply of it would own them where every list is one path: for objects that no server
-/// has seen.
+/// The leaves of `object` itself, as if it were applied and every list had one owner: for objects
+/// that no server has seen.
 #[must_use]
 pub fn leaves_of(object: &Value) -> Vec<FieldPath> {
     leaves_around(object, &[])
 }
 
-/// The same where entries of lists are ours by name: what is beside our fields in these entries counts too.
+/// Like [`leaves_of`], but descends into the list entries that `owned` names by key: the fields
+/// next to ours in these entries are leaves of their own.
 #[must_use]
 pub fn leaves_around(object: &Value, owned: &[FieldPath]) -> Vec<FieldPath> {
     let mut entries: BTreeMap<&[String], BTreeSet<&str>> = BTreeMap::new();
@@ -392,16 +406,16 @@ pub fn leaves_around(object: &Value, owned: &[FieldPath]) -> Vec<FieldPath> {
     }
     let mut found = Vec::new();
     below(object, &Named { entries, lookup: Lookup::of(object) }, &mut Vec::new(), &mut found);
-    // Identity is not owned.
+    // Nobody owns the fields that identify an object.
     let identity = ["/f:apiVersion", "/f:kind", "/f:metadata/f:name", "/f:metadata/f:namespace"];
     found.retain(|path: &FieldPath| !identity.contains(&path.to_string().as_str()));
     found.sort();
     found
 }
 
-/// Entries of lists that are ours by name.
+/// Entries of lists that `owned` names by key.
 struct Named<'a> {
-    /// What names them, by the path of their list.
+    /// The segments that name them, by the path of their list.
     entries: BTreeMap<&'a [String], BTreeSet<&'a str>>,
     lookup: Lookup<'a>,
 }
@@ -430,7 +444,8 @@ fn below<'a>(value: &'a Value, named: &Named<'a>, path: &mut Vec<String>, found:
     }
 }
 
-/// The values of `object` at `paths`. A path without a value is kept as null, so that a deletion shows.
+/// The values of `object` at `paths`. A path without a value is kept as null, so that a deletion is
+/// visible.
 #[must_use]
 pub fn view(object: &Value, paths: &[FieldPath]) -> BTreeMap<String, Value> {
     let object = Lookup::of(object);
@@ -454,7 +469,7 @@ fn leaves(fields: Option<&Value>) -> Vec<FieldPath> {
 }
 
 fn collect(map: &Map<String, Value>, path: &mut Vec<String>, found: &mut Vec<FieldPath>) {
-    // `.` says that the container itself is owned; it matters only where nothing in it is.
+    // `.` means that the container itself is owned; this matters only if nothing in it is.
     let members = map.iter().filter(|(segment, _)| segment.as_str() != ".");
     let mut empty = true;
     for (segment, below) in members {
@@ -494,7 +509,8 @@ mod tests {
         })
     }
 
-    /// Fault R17: HyperConverged as it was observed after alice had written through v1beta1, with the real conversion webhook.
+    /// Fault R17: HyperConverged as observed after alice had written through v1beta1, with the real
+    /// conversion webhook.
     #[test]
     fn r17_who_wrote_through_another_version_is_known_by_the_names_of_fields() {
         let entry = |manager: &str, version: &str, operation: &str, time: &str, fields: Value| json!({"manager": manager, "apiVersion": format!("hco.kubevirt.io/{version}"), "operation": operation, "time": time, "fieldsV1": {"f:spec": fields}});

@@ -1,4 +1,5 @@
-//! One JSON object of the Kubernetes API, whatever it is for. Nothing here knows a plan, a cluster or a clock.
+//! One JSON object of the Kubernetes API, whatever its kind. Nothing here knows about plans,
+//! clusters or clocks.
 //!
 //! ```text
 //!              pointer ──► quantity ──► one spelling of an amount

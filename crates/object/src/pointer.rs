@@ -1,4 +1,4 @@
-//! RFC 6901 pointers: made, and expanded over what an object holds.
+//! RFC 6901 pointers: building them, and expanding patterns over an object.
 
 use serde_json::Value;
 
@@ -8,13 +8,13 @@ pub fn push(pointer: &mut String, name: &str) {
     pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
 }
 
-/// The members that `pointer` names, one below the other.
+/// The names of the members that `pointer` passes through, outermost first.
 pub fn segments(pointer: &str) -> impl Iterator<Item = String> + '_ {
     pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~"))
 }
 
-/// The pointers into `object` that `pattern` means: a segment `*` stands for every member of a map or list. Without one
-/// that is `pattern` itself, if there is a value.
+/// The pointers into `object` that match `pattern`, in which a segment `*` stands for every member
+/// of a map or list. Without one, that is `pattern` itself if it has a value.
 #[must_use]
 pub fn expand(object: &Value, pattern: &str) -> Vec<String> {
     let mut found = vec![(String::new(), object)];
@@ -42,7 +42,7 @@ fn below<'a>(pointer: &str, value: &'a Value, segment: &str) -> Vec<(String, &'a
     }
 }
 
-/// Sets the value at `field`, and makes the maps above it.
+/// Sets the value at `field`, and creates the maps above it.
 pub fn put(desired: &mut Value, field: &str, value: Value) {
     let mut place = desired;
     for segment in segments(field) {
@@ -54,7 +54,7 @@ pub fn put(desired: &mut Value, field: &str, value: Value) {
     *place = value;
 }
 
-/// Removes the field, and the maps above it that hold nothing else.
+/// Removes the field, and the maps above it that become empty.
 pub fn take(desired: &mut Value, field: &str) {
     let mut field = field;
     while let Some((parent, key)) = field.rsplit_once('/') {

@@ -1,7 +1,8 @@
 //! Resource quantities: `1Gi` and `1024Mi` are one amount in two spellings.
 //!
-//! Kubernetes spells those of its own kinds alike; in custom resources they are texts, and another spelling looks like a
-//! change. Where quantities are, only the profile knows: a scheduling profile may be called `1000m`.
+//! Kubernetes normalizes the quantities of its own kinds. In custom resources they are texts, and
+//! another spelling looks like a change. Only the profile knows which fields are quantities: a
+//! scheduling profile may be called `1000m`.
 
 use std::borrow::Cow;
 
@@ -9,14 +10,15 @@ use serde_json::Value;
 
 use super::pointer;
 
-/// Suffixes and the power of ten that they stand for.
+/// Suffixes, and the power of ten that each stands for.
 const DECIMAL: [(&str, i32); 9] =
     [("n", -9), ("u", -6), ("m", -3), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
-/// Suffixes and the power of two that they stand for.
+/// Suffixes, and the power of two that each stands for.
 const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
-/// The amount in billionths, the smallest part that Kubernetes knows. `None` if `value` is no quantity, or one that is
-/// too large or too fine to be told exactly: it is compared as it is written then.
+/// The amount in billionths, the smallest unit that Kubernetes knows. `None` if `value` is not a
+/// quantity, or one that is too large or too fine to be represented exactly: it is then compared as
+/// written.
 #[must_use]
 pub fn amount(value: &Value) -> Option<i128> {
     match value {
@@ -67,8 +69,8 @@ fn scale(suffix: &str) -> Option<(i32, u32)> {
     exponent.parse().ok().filter(|_| plain).map(|tens| (tens, 0))
 }
 
-/// `object` with one spelling for each amount at `paths` ([`pointer::expand`]): for comparing and digesting. It is copied only where
-/// it has amounts: objects may be large.
+/// `object` with one spelling for each amount at `paths` ([`pointer::expand`]), for comparing and
+/// digesting. Copied only if it has amounts, because objects may be large.
 #[must_use]
 pub fn canonical<'a>(object: &'a Value, paths: &[String]) -> Cow<'a, Value> {
     let mut canonical = Cow::Borrowed(object);
@@ -82,8 +84,8 @@ pub fn canonical<'a>(object: &'a Value, paths: &[String]) -> Cow<'a, Value> {
     canonical
 }
 
-/// `desired` with the spelling of `live` wherever both are the same amount at `paths`: what means the same is no change,
-/// and takes nothing from whoever wrote it.
+/// `desired` with the spelling of `live` wherever both are the same amount at `paths`: another
+/// spelling of the same amount is not a change, and takes no field from its owner.
 #[must_use]
 pub fn keep_spelling(desired: &Value, live: &Value, paths: &[String]) -> Value {
     let mut desired = desired.clone();

@@ -1,4 +1,4 @@
-//! Logs: structured, one line an event, to standard error.
+//! Logs: structured, one line for each event, to standard error.
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -14,13 +14,14 @@ pub enum Encoder {
     Json,
 }
 
-/// What is never logged: clients that print what they get.
+/// Targets that are never logged: clients that print the answers they get.
 const NEVER: [&str; 3] = ["kube_client", "kube_core", "tower"];
 
-/// Changes between the level that was asked for and debug, and says which it is now.
+/// Switches between the requested level and debug, and returns the name of the new one.
 pub type Toggle = Box<dyn FnMut() -> &'static str + Send>;
 
-/// Starts logging of `program`, the name of its crate, at `level` (`error`, `info`, `debug` or `trace`); `RUST_LOG` overrides it.
+/// Starts logging of the crate `program` at `level` (`error`, `info`, `debug` or `trace`);
+/// `RUST_LOG` overrides the level.
 pub fn init(program: &'static str, encoder: Encoder, level: &'static str) -> Toggle {
     let wanted = std::env::var("RUST_LOG").ok().filter(|wanted| !wanted.is_empty());
     let usual = move || filter(program, wanted.as_deref(), level);
@@ -34,20 +35,22 @@ pub fn init(program: &'static str, encoder: Encoder, level: &'static str) -> Tog
     let mut is_debug = false;
     Box::new(move || {
         is_debug = !is_debug;
-        // It fails only after the subscriber is gone, with the process.
+        // It fails only after the subscriber is gone, together with the process.
         let _ = handle.reload(if is_debug { filter(program, None, "debug") } else { usual() });
-        if is_debug { "debug" } else { "the one that was asked for" }
+        if is_debug { "debug" } else { "the configured one" }
     })
 }
 
-/// What is logged: `wanted` as in `RUST_LOG`, for example `info,virt_advisor=debug`, else everything of `program` from `level` on.
+/// The filter of log lines: `wanted` in the format of `RUST_LOG`, for example
+/// `info,virt_advisor=debug`, or else everything from `level` on.
 ///
-/// Never what kube's client logs: it repeats at error what we log once with its context, and at debug it prints the answers
-/// of the API server, which quote objects and their secret values.
+/// Lines of kube's client are never logged: it repeats as an error what we log once with its
+/// context, and at debug it prints the answers of the API server, which quote objects and their
+/// secret values.
 #[must_use]
 pub fn filter(program: &str, wanted: Option<&str>, level: &str) -> Targets {
     let usual = format!("{program}={level},{level},kube_runtime=warn");
-    // Also not where a part of one is named: the more exact directive would win.
+    // Nor if only a part of one is named: the more specific directive would win.
     let allowed = |wanted: &str| {
         let directives = wanted.split(',').filter(|directive| !NEVER.iter().any(|name| directive.contains(name)));
         directives.collect::<Vec<_>>().join(",")

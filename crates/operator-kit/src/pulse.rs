@@ -1,4 +1,5 @@
-//! The pulse of the working thread: by its beats others see whether anything holds it, and how long something did.
+//! The pulse of the working thread, by which others see whether something blocks it, and for how
+//! long something did.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,14 +7,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The time between two beats: short enough to measure what holds the thread for a second, at some 0.02 % of a core.
+/// The time between two beats: short enough to measure a blockage of a second, at some 0.02 % of a
+/// core.
 const BEAT: Duration = Duration::from_millis(500);
 
-/// When the working thread has shown last that it runs. Clones are one and the same.
+/// Records when the working thread last showed that it runs. Clones share the record.
 #[derive(Debug, Clone)]
 pub struct Pulse(Arc<Beats>);
 
-/// Times are milliseconds since `began`, by a clock that stands still while the machine is suspended: no thread is to blame for that.
+/// Times are milliseconds since `began`, by a clock that stands still while the machine is
+/// suspended: no thread is to blame for that time.
 #[derive(Debug)]
 struct Beats {
     began: Instant,
@@ -28,7 +31,7 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// Beats for as long as it is polled, on the thread that is watched by it.
+    /// Beats while it is polled, on the thread that is monitored.
     pub async fn beat(self) {
         loop {
             tokio::time::sleep(BEAT).await;
@@ -44,8 +47,8 @@ impl Pulse {
         self.0.began.elapsed().saturating_sub(beaten)
     }
 
-    /// By how much a beat was late at most since the start, also one that is late now. Something held the thread for that long, or for up
-    /// to half a second longer.
+    /// The longest delay of a beat since the start, including the present one. Something blocked
+    /// the thread for that long, or for up to half a second longer.
     #[must_use]
     pub fn longest_stall(&self) -> Duration {
         let longest = Duration::from_millis(self.0.longest.load(Ordering::Relaxed));

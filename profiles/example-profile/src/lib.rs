@@ -15,7 +15,7 @@ pub const PROFILE: &dyn Profile = &ExampleProfile;
 static ABOUT: About = About {
     name: "example-profile",
     options_key: "exampleProfile",
-    description: "Writes one ConfigMap that nothing reads, to show how plans are reviewed, approved and followed",
+    description: "Writes one ConfigMap that nothing reads, to demonstrate how plans are reviewed, approved and carried out",
     category: "example",
     impact_summary: "None: nothing reads the ConfigMap",
     impact: Impact::Low,
@@ -38,7 +38,7 @@ struct ExampleProfile;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ExampleProfileOptions {
-    /// What the ConfigMap holds.
+    /// The value of the key example-key in the ConfigMap.
     #[serde(default = "default_value")]
     #[schemars(length(min = 1, max = 100))]
     value: String,
@@ -71,7 +71,7 @@ impl Planner for ExampleProfileOptions {
         vec![Prerequisite {
             kind: NAMESPACE,
             object: Some(Read { kind: NAMESPACE, namespace: None, name: WHERE.to_owned(), elsewhere: false }),
-            hint: "create it, or install OpenShift Virtualization, which brings it",
+            hint: "create it, or install OpenShift Virtualization, which creates it",
         }]
     }
 

@@ -43,17 +43,17 @@ pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, Draft
     let mut notes = Vec::new();
     let body = match &served.profile {
         Some(profile) if profile != GENERIC && has_fixed_thresholds(inputs)? => blocked(format!(
-            "{FIXED_THRESHOLDS} is set, and the descheduler takes no profile for virtual machines beside fixed thresholds: remove \
-             the field, or have its owner remove it"
+            "{FIXED_THRESHOLDS} is set, and the descheduler does not accept a profile for virtual machines together with fixed \
+             thresholds: remove the field, or ask its owner to remove it"
         )),
         Some(profile) => Body::Ensure(object(options, inputs, &served, profile, &mut notes)?),
         None => blocked(format!(
-            "the installed Kube Descheduler Operator offers no profile that rebalances virtual machines (it has {}): \
-             update it to the one of OpenShift 4.17 or newer",
+            "the installed Kube Descheduler Operator has no profile that rebalances virtual machines (available: {}): \
+             update it to the release for OpenShift 4.17 or later",
             if served.instead.is_empty() { "none".to_owned() } else { served.instead.join(", ") }
         )),
     };
-    let reason = "lets the descheduler move virtual machines away from loaded nodes";
+    let reason = "lets the descheduler move virtual machines away from heavily loaded nodes";
     Ok(Draft { impact: Impact::Medium, wave: 1, notes, ..Draft::new("enable-load-aware-descheduling", body, reason) })
 }
 
@@ -63,13 +63,13 @@ pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, Draft
 fn eligible(profile: &str, verb: &str) -> String {
     if profile == OPT_OUT {
         format!(
-            "It {verb} every virtual machine that can be live-migrated, in the namespaces that spec.profileCustomizations.namespaces leaves \
-             to it (all, if that is not set), but for those whose template has the annotation \
-             descheduler.alpha.kubernetes.io/prefer-no-eviction"
+            "the descheduler {verb} any virtual machine that can be live-migrated, in the namespaces that \
+             spec.profileCustomizations.namespaces allows (all namespaces if it is not set), except those whose template has the \
+             annotation descheduler.alpha.kubernetes.io/prefer-no-eviction"
         )
     } else {
         format!(
-            "It {verb} only virtual machines whose template has the annotation descheduler.alpha.kubernetes.io/evict"
+            "the descheduler {verb} only virtual machines whose template has the annotation descheduler.alpha.kubernetes.io/evict"
         )
     }
 }
@@ -105,23 +105,26 @@ fn object(
     if served.limit_total {
         limits.insert("total".to_owned(), json!(limits::total(options, inputs)?));
     } else if options.eviction_limit_total.is_some() {
-        notes.push("evictionLimitTotal has no effect: this release of the descheduler has no such limit".to_owned());
+        notes.push(
+            "option evictionLimitTotal has no effect: this release of the descheduler has no such limit".to_owned(),
+        );
     }
     if served.limit_node {
         limits.insert("node".to_owned(), json!(limits::node(options, inputs)?));
     } else if options.eviction_limit_node.is_some() {
         notes.push(
-            "evictionLimitNode has no effect: this release of the descheduler can't limit evictions per node"
+            "option evictionLimitNode has no effect: this release of the descheduler can't limit evictions per node"
                 .to_owned(),
         );
     }
     let customizations = chosen != GENERIC;
     if !customizations && options.dev_deviation_thresholds != Thresholds::default() {
         notes.push(
-            "devDeviationThresholds has no effect: this release of the descheduler knows no deviations".to_owned(),
+            "option devDeviationThresholds has no effect: this release of the descheduler has no deviation thresholds"
+                .to_owned(),
         );
     }
-    let verb = if options.mode == Mode::Predictive { "would move" } else { "moves" };
+    let verb = if options.mode == Mode::Predictive { "would move" } else { "may move" };
     notes.push(eligible(chosen, verb));
     let data = json!({
         "interval": options.descheduling_interval_seconds,

@@ -27,9 +27,9 @@ pub const PROFILE: &dyn Profile = &LoadAwareRebalancing;
 static ABOUT: About = About {
     name: "load-aware-rebalancing",
     options_key: "loadAware",
-    description: "Rebalances virtual machines with the load-aware descheduler, guided by pressure stall information",
+    description: "Moves virtual machines away from heavily loaded nodes (load-aware rebalancing), with the Kube Descheduler and pressure stall information (PSI)",
     category: "scheduling",
-    impact_summary: "Worker machines reboot one by one to switch on PSI; then virtual machines are live-migrated away from loaded nodes",
+    impact_summary: "Machines that run virtual machines reboot to enable PSI, by default one at a time per pool; then virtual machines are live-migrated away from heavily loaded nodes",
     impact: Impact::High,
     advertised: true,
 };
@@ -102,8 +102,8 @@ impl Planner for LoadAware {
             needed.push(Prerequisite {
                 kind: MACHINE_CONFIG,
                 object: None,
-                hint: "PSI is switched on through the Machine Config Operator of OpenShift; where there is none, switch PSI on \
-                       by other means and set options.loadAware.enablePSIMetrics to false",
+                hint: "the profile enables PSI through the Machine Config Operator of OpenShift; on a cluster without it, enable PSI \
+                       by other means and set spec.options.loadAware.enablePSIMetrics to false",
             });
         }
         // Without KubeVirt this descheduler profile would evict pods that nothing migrates.
@@ -130,12 +130,12 @@ impl Planner for LoadAware {
             let (data, whose) = (
                 json!({"role": role.name()}),
                 match role {
-                    Role::Worker => "the workers",
-                    Role::Master => "the machines of the control plane, which carry virtual machines here",
+                    Role::Worker => "worker machines",
+                    Role::Master => "control-plane machines, which can run virtual machines on this cluster",
                 },
             );
             let object = render("machine-config.yaml", include_str!("../templates/machine-config.yaml.hbs"), &data)?;
-            let reason = format!("switches on pressure stall information (psi=1) on {whose}");
+            let reason = format!("enables pressure stall information (psi=1) on {whose}");
             drafts.push(Draft::new(psi(*role), Body::Ensure(object), reason));
         }
         let needs = roles.into_iter().map(|role| psi(role).to_owned()).collect();

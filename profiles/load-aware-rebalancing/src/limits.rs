@@ -42,7 +42,8 @@ fn followed(inputs: &Inputs, field: &str, default: i64) -> Result<i64, DraftErro
             None => Err(DraftError::Input {
                 object: format!("HyperConverged {}", read.name),
                 path,
-                problem: "is not a whole number".to_owned(),
+                problem: "is not a whole number: correct it, or set the eviction limit in spec.options.loadAware"
+                    .to_owned(),
             }),
         },
     }

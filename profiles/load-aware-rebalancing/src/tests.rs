@@ -93,7 +93,7 @@ fn a_release_without_such_a_profile_blocks_the_item_and_names_the_release_needed
         .draft(&inputs(crd(&["DevPreviewLongLifecycle"], &[]), None, Some(hco("v1beta1", 5, 2))))
         .unwrap();
     let Body::Blocked { remedy, .. } = &drafts[1].body else { panic!("not blocked") };
-    assert!(remedy.contains("OpenShift 4.17 or newer") && remedy.contains("DevPreviewLongLifecycle"), "{remedy}");
+    assert!(remedy.contains("OpenShift 4.17 or later") && remedy.contains("DevPreviewLongLifecycle"), "{remedy}");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn d1_deviations_go_without_fixed_thresholds_and_only_where_they_are_known() {
     assert!(remedy.contains("devLowNodeUtilizationThresholds is set"), "{remedy}");
     let old = draft(&["LongLifecycle"], "Medium");
     assert!(matches!(old.body, Body::Ensure(_)));
-    assert!(old.notes[0].starts_with("devDeviationThresholds has no effect"), "{:?}", old.notes);
+    assert!(old.notes[0].starts_with("option devDeviationThresholds has no effect"), "{:?}", old.notes);
 }
 
 /// D6: the same option moves other machines on another release.
@@ -166,7 +166,7 @@ fn d6_which_machines_become_eligible_is_said() {
     for (offered, mark) in [
         (
             &["KubeVirtRelieveAndMigrate", "DevKubeVirtRelieveAndMigrate"][..],
-            "every virtual machine that can be live-migrated, in the namespaces",
+            "any virtual machine that can be live-migrated, in the namespaces",
         ),
         (&["DevKubeVirtRelieveAndMigrate"], "only virtual machines whose template has the annotation"),
         (&["LongLifecycle"], "only virtual machines whose template has the annotation"),

@@ -1,4 +1,4 @@
-//! What a profile wants: one draft for each object.
+//! Drafts: the objects that a profile wants, one draft for each.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::ObjectRef;
 /// How much a change disturbs the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Impact {
-    /// Derived by the engine from the effect: machines that reboot, or the kind of change.
+    /// Derived by the engine: from machines that reboot, or else from the operation.
     Derived,
     /// Nothing that runs is disturbed.
     Low,
@@ -22,32 +22,37 @@ pub enum Impact {
 pub struct Draft {
     /// The item's name in the status, stable over releases.
     pub name: String,
-    /// What is wanted.
+    /// The desired state of the object.
     pub body: Body,
-    /// The impact if this item changes anything.
+    /// The impact of the item if it changes anything.
     pub impact: Impact,
-    /// Items of a wave are written together; the next wave waits until all of them have taken effect.
+    /// The item's wave. Items of a wave are written together; the next wave begins when all of them
+    /// are in effect.
     pub wave: u32,
-    /// The feature that the object belongs to, by which it is set aside together with others.
+    /// The feature to which the object belongs. Users can skip all items of a feature together.
     pub feature: Option<String>,
-    /// Items or features without which this one has no effect: whoever sets one of them aside is told.
+    /// Items or features without which this item has no effect. If one of them is skipped, the plan
+    /// says so.
     pub needs: Vec<String>,
-    /// Why the object is wanted, in one sentence.
+    /// The effect of the object: a clause such as `lets kubelets run more pods`, whose subject is
+    /// the object, in lower case and without a full stop. It begins the item's message.
     pub reason: String,
-    /// What the user should know besides, for example an option that this release can't honour.
+    /// Further facts for the reviewer, for example an option that has no effect on this release.
+    /// Each is a clause without a full stop; its first letter is capitalized in the message.
     pub notes: Vec<String>,
-    /// RFC 6901 pointers to values that must never be shown.
+    /// JSON Pointers (RFC 6901) to values that must never be shown.
     pub sensitive: Vec<String>,
-    /// RFC 6901 pointers to resource quantities (`1Gi`, `500m`): two spellings of one amount are no change there. A last
-    /// segment `*` stands for every member. Not needed for kinds of Kubernetes itself, whose server spells them alike.
+    /// JSON Pointers to resource quantities such as `1Gi` or `500m`, for which a different spelling
+    /// of the same amount is not a change. A last segment `*` stands for every member. Not needed
+    /// for built-in kinds, since the API server normalizes those.
     pub quantities: Vec<String>,
-    /// RFC 6901 pointers to fields that should not be set by anybody. An apply can't take away what others own, so the
-    /// plan says which of them stay, and who owns them.
+    /// JSON Pointers to fields that should not be set by anybody. An apply can't remove fields that
+    /// others own, so the plan says which of them stay and who owns them.
     pub unwanted: Vec<String>,
 }
 
 impl Draft {
-    /// A draft in the first wave, with a derived impact and nothing special about it.
+    /// A draft in the first wave with a derived impact; all other fields are empty.
     #[must_use]
     pub fn new(name: impl Into<String>, body: Body, reason: impl Into<String>) -> Self {
         Self {
@@ -66,40 +71,41 @@ impl Draft {
     }
 }
 
-/// What a draft wants of its object.
+/// The desired state of a draft's object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
-    /// The object exists with these fields: complete with apiVersion, kind and name, without nulls, and with nothing the
-    /// server sets.
+    /// The object exists with these fields. The value must have apiVersion, kind and name, and must
+    /// contain neither nulls nor fields that the server sets.
     Ensure(Value),
-    /// What this configuration brought of the object is taken back: the object goes where nobody else has a part in it,
-    /// else only our fields do.
+    /// The object is no longer wanted: it is deleted if no other field manager owns fields of it,
+    /// otherwise only the fields of this configuration are removed.
     Remove(ObjectRef),
     /// This cluster can't have the object. The plan shows the remedy and can't be approved.
     Blocked {
         /// The object that would have been written.
         target: ObjectRef,
-        /// What is missing, and what the administrator can do.
+        /// The reason and the remedy: a clause without a full stop that ends with what the
+        /// administrator can do.
         remedy: String,
     },
 }
 
-/// A draft that could not be made: a fault of the profile, or an object that breaks the promise of its kind.
+/// The reason why a draft could not be made: a fault of the profile, or an object that breaks the
+/// promise of its kind.
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
     /// The profile read an object that it did not declare.
-    #[error(
-        "{kind} {name} was read but is not among the profile's declared reads: report this to the profile's owners"
-    )]
+    #[error("the profile read {kind} {name} without declaring it among its reads: report this to the profile's owners")]
     Undeclared {
         /// The kind.
         kind: &'static str,
         /// The name.
         name: String,
     },
-    /// The profile asked for a kind, or read an object of one, that it did not declare.
+    /// The profile asked whether a kind is served, or read an object of a kind, that it did not
+    /// declare.
     #[error(
-        "kind {kind} ({group}) was asked for but is not among the kinds that the profile declares: report this to the profile's owners"
+        "the profile uses kind {kind} ({group}) without declaring it among its kinds: report this to the profile's owners"
     )]
     UndeclaredKind {
         /// The kind.
@@ -107,25 +113,26 @@ pub enum DraftError {
         /// Its API group.
         group: &'static str,
     },
-    /// The profile looked at more of an object than the last time: the engine reads it and asks again. Profiles pass it on.
-    #[error("something is needed of an object that was not read")]
+    /// The profile read other values of an object than the last time. Profiles must return this
+    /// error unchanged: the engine then reads all objects and drafts again.
+    #[error("a value is needed from an object that was not read again")]
     Forgotten,
-    /// A template did not render, or not to an object.
-    #[error("template {template} did not render: {problem}. Report this to the profile's owners")]
+    /// A template could not be rendered or parsed.
+    #[error("template {template} could not be rendered: {problem}. Report this to the profile's owners")]
     Template {
         /// The template's file name.
         template: &'static str,
-        /// What went wrong.
+        /// The error of the template engine or the YAML parser.
         problem: String,
     },
-    /// An input has a shape that its kind does not promise.
+    /// An input does not have the form that its kind promises.
     #[error("{object}: {path} {problem}")]
     Input {
         /// The object, with its kind.
         object: String,
-        /// An RFC 6901 pointer.
+        /// A JSON Pointer (RFC 6901) to the value.
         path: String,
-        /// What is wrong with the value there.
+        /// The fault of the value as a predicate, for example `is not a whole number: correct it`.
         problem: String,
     },
 }

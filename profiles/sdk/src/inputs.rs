@@ -1,7 +1,7 @@
-//! The values a profile reads, recorded as it reads them.
+//! The values that a profile reads, recorded as it reads them.
 //!
-//! What is recorded here is stored with the plan: a later change of exactly these values, and of no others, is an input
-//! change that asks for another review.
+//! The recorded values are stored with the plan. A later change of exactly these values, and of no
+//! others, is a change of an input, which requires another review.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,54 +13,57 @@ use crate::{Declared, DraftError, Kind, ObjectRef};
 /// An object that a profile wants to read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Read {
-    /// The kind; of its versions the first one served is read.
+    /// The kind. The object is read in the first of its versions that is served.
     pub kind: Kind,
     /// The namespace, for namespaced kinds.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
-    /// Whether it is looked for in the rest of the cluster where it is not in `namespace`: the only one of that name is read then. Several are an
-    /// error that names them.
+    /// Whether an object that is not in `namespace` is searched for in all other namespaces. If
+    /// there is exactly one with this name, it is read; several are an error that names them.
     pub elsewhere: bool,
 }
 
 impl Read {
-    /// Whether the object of that name in `namespace` is the one that is read, or may be.
+    /// Whether the object of this name in `namespace` is, or may be, the one that is read.
     #[must_use]
     pub fn may_be_in(&self, namespace: Option<&str>) -> bool {
         self.elsewhere || self.namespace.as_deref() == namespace
     }
 }
 
-/// A value that the profile used, and where it came from.
+/// A value that the profile used, and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
     /// The object it was read from.
     pub target: ObjectRef,
-    /// An RFC 6901 pointer into that object.
+    /// A JSON Pointer (RFC 6901) into that object.
     pub path: String,
-    /// The value, or what the profile made of it; `None` if there was none.
+    /// The value, or what the profile derived from it; `None` if there was none.
     pub value: Option<Value>,
 }
 
-/// Something that a profile wants to know of the nodes, answered yes if it is so of any of them. Only the answer is recorded, so that
-/// nodes may come and go without another plan.
+/// A question about the nodes. Its answer is yes if it is true for at least one node. Only the
+/// answer is recorded, so that nodes can be added and removed without a new plan.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeQuestion {
-    /// What it is called in the inputs of the plan, a word or two.
+    /// Its name in the inputs of the plan, one word or a few.
     pub name: &'static str,
-    /// The label selector of the nodes of which it can be so. Where all questions of a profile have one, no other nodes are listed.
+    /// A label selector for the nodes for which it can be true. If all questions of a profile have
+    /// a selector, no other nodes are listed.
     pub selector: Option<&'static str>,
-    /// The question without a yes to which this one need not be asked: then its answer, which may be no, means nothing.
+    /// The name of the question that must be answered with yes before this one matters. If the
+    /// answer to that one is no, this one need not be asked, and its answer has no meaning.
     pub only_after: Option<&'static str>,
-    /// Whether it is so of the node with these labels.
+    /// Whether it is true for a node with these labels.
     pub is_so: fn(&BTreeMap<String, String>) -> bool,
 }
 
-/// What the cluster has beside the objects that a profile reads.
+/// Facts about the cluster other than the objects that a profile reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Surroundings {
-    /// Kinds of [`crate::Profile::kinds`] that are not served. A kind of which that is not known is none of them.
+    /// Kinds of [`crate::Profile::kinds`] that are not served. A kind is not among them if it is
+    /// unknown whether it is served.
     pub not_served: BTreeSet<Kind>,
     /// The names of those [`crate::Planner::node_questions`] whose answer is yes.
     pub of_nodes: BTreeSet<&'static str>,
@@ -80,7 +83,8 @@ pub struct Inputs {
     remembered: Remembered,
 }
 
-/// What a profile used of objects: enough to draft again while they have not changed, without reading them.
+/// The values that a profile used: enough to draft again without reading the objects while they
+/// have not changed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Remembered {
     references: BTreeMap<Read, ObjectRef>,
@@ -90,13 +94,13 @@ pub struct Remembered {
 }
 
 impl Remembered {
-    /// What was answered of the nodes, if they were asked.
+    /// The questions about the nodes that were answered with yes, if they were asked.
     #[must_use]
     pub fn of_nodes(&self) -> Option<&BTreeSet<&'static str>> {
         self.of_nodes.as_ref()
     }
 
-    /// Only what is known of objects of which `unchanged` says so.
+    /// Only the values of objects for which `unchanged` is true.
     #[must_use]
     pub fn of(mut self, unchanged: impl Fn(&Read) -> bool) -> Self {
         self.references.retain(|read, _| unchanged(read));
@@ -111,7 +115,7 @@ impl Remembered {
         self.present.contains(read)
     }
 
-    /// Whether something is known of the object.
+    /// Whether anything is known about the object.
     #[must_use]
     pub fn knows(&self, read: &Read) -> bool {
         self.references.contains_key(read)
@@ -126,32 +130,35 @@ enum Used {
 }
 
 impl Inputs {
-    /// Inputs that hold `object` for each read; `None` says that the object, or its kind, does not exist.
+    /// Inputs with the object of each read; `None` means that the object, or its kind, does not
+    /// exist.
     #[must_use]
     pub fn new(objects: impl IntoIterator<Item = (Read, Option<Value>)>) -> Self {
         Self { objects: objects.into_iter().collect(), ..Self::default() }
     }
 
-    /// The same, for a profile that has drafted before: what is `remembered` was not read again.
+    /// Like [`Inputs::new`], for a profile that has drafted before: objects that are `remembered`
+    /// were not read again.
     #[must_use]
     pub fn remembering(objects: impl IntoIterator<Item = (Read, Option<Value>)>, remembered: Remembered) -> Self {
         Self { remembered, ..Self::new(objects) }
     }
 
-    /// The same, in these surroundings.
+    /// The same inputs, in these surroundings.
     #[must_use]
     pub fn in_surroundings(self, surroundings: Surroundings) -> Self {
         Self { surroundings, ..self }
     }
 
-    /// The same, for a profile with these [`crate::Profile::kinds`]: of others nothing is known, and asking for one is an error.
+    /// The same inputs, for a profile with these [`crate::Profile::kinds`]: using another kind is
+    /// an error.
     #[must_use]
     pub fn declaring(self, kinds: &[Declared]) -> Self {
         Self { declared: Some(kinds.iter().map(|declared| declared.kind).collect()), ..self }
     }
 
-    /// Whether the kind, one of [`crate::Profile::kinds`], is served. One that the profile does not declare is not: see
-    /// [`Inputs::check`].
+    /// Whether the kind, one of [`crate::Profile::kinds`], is served. The answer for a kind that
+    /// the profile does not declare is no, and [`Inputs::check`] then returns an error.
     #[must_use]
     pub fn serves(&self, kind: &Kind) -> bool {
         self.is_declared(kind) && !self.surroundings.not_served.contains(kind)
@@ -165,8 +172,8 @@ impl Inputs {
         is_declared
     }
 
-    /// Whether the profile has asked only for kinds that it declares, as far as [`Inputs::declaring`] has said which these are. To be
-    /// asked when it has drafted.
+    /// Checks that the profile has used only kinds that it declares, if [`Inputs::declaring`] has
+    /// said which these are. To be called after the profile has drafted.
     ///
     /// # Errors
     ///
@@ -178,7 +185,7 @@ impl Inputs {
         }
     }
 
-    /// Whether it is so of any node, recorded as used.
+    /// The answer to a question about the nodes, recorded as used.
     #[must_use]
     pub fn of_nodes(&self, question: &NodeQuestion) -> bool {
         let answer = self.surroundings.of_nodes.contains(question.name);
@@ -188,7 +195,7 @@ impl Inputs {
         answer
     }
 
-    /// What the profile has used, for the next time.
+    /// The values that the profile has used, for the next time that it drafts.
     #[must_use]
     pub fn remember(self) -> Remembered {
         let read = self.objects.iter().map(|(read, object)| (read.clone(), reference(read, object.as_ref())));
@@ -208,8 +215,9 @@ impl Inputs {
         self.derive(read, path, |value| value.cloned())
     }
 
-    /// What `extract` makes of the value at `path`, recorded in place of the value itself. For the part that matters of
-    /// a larger value, above all of a target that this profile writes itself.
+    /// The result of `extract` for the value at `path`, recorded in place of the value itself. Use
+    /// it to depend only on a part of a larger value, above all of an object that this profile
+    /// writes itself.
     ///
     /// # Errors
     ///
@@ -239,8 +247,9 @@ impl Inputs {
         Ok(value)
     }
 
-    /// The version that the object was read in, or the preferred one if it does not exist. Shapes of a kind may differ
-    /// between versions; which one was read shows in the recorded target.
+    /// The version in which the object was read, or the preferred version if the object does not
+    /// exist. The fields of a kind may differ between versions; the recorded target shows which
+    /// version was read.
     ///
     /// # Errors
     ///

@@ -1,15 +1,16 @@
-//! Kinds and objects as a profile names them.
+//! Kinds, objects, and what a profile declares about them.
 
 use std::fmt;
 
 use crate::Read;
 
-/// A kind of a third party, with the versions a profile understands.
+/// A kind, with the versions that a profile understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
     /// API group; empty for the core group.
     pub group: &'static str,
-    /// Understood versions, best first. The first one that the cluster serves is used, for reading and for writing.
+    /// The versions that the profile understands, best first. The first one that the cluster serves
+    /// is used for reading and writing.
     pub versions: &'static [&'static str],
     /// The kind, in CamelCase.
     pub kind: &'static str,
@@ -24,8 +25,9 @@ impl Kind {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// Whether Kubernetes itself brings this kind, as its group says. Of those a cluster has many objects, which are none of ours: the named ones are
-    /// watched one by one, and RBAC is limited to them.
+    /// Whether Kubernetes itself provides this kind, judging by its group. A cluster has many
+    /// unrelated objects of such kinds, so the named ones are watched one by one, and RBAC is
+    /// limited to them.
     #[must_use]
     pub fn is_built_in(&self) -> bool {
         !self.group.contains('.') || self.group.ends_with(".k8s.io")
@@ -50,8 +52,8 @@ const POWERFUL: [(&str, &str); 14] = [
     ("tuned.openshift.io", "*"),
 ];
 
-/// Whether objects of the kind run code on machines or grant rights. Nobody who can only annotate one may change what is written
-/// to it.
+/// Whether objects of the kind run code on machines or grant rights. Neither annotations nor
+/// spec.overrides may change what is written to such an object.
 #[must_use]
 pub fn is_powerful(group: &str, kind: &str) -> bool {
     POWERFUL.iter().any(|(known, name)| *known == group && (*name == "*" || *name == kind))
@@ -66,98 +68,106 @@ const TALKATIVE: [(&str, &str); 3] = [
     ("remediation.medik8s.io", "NodeHealthCheck"),
 ];
 
-/// Whether the owner of the kind's objects writes their status all the time: they are watched in full, so that what says nothing new
-/// costs no request.
+/// Whether the owner of the kind's objects writes their status all the time. Such objects are
+/// watched in full, so that a change without news costs no request.
 #[must_use]
 pub fn is_talkative(group: &str, kind: &str) -> bool {
     TALKATIVE.contains(&(group, kind))
 }
 
-/// What a profile does with the objects of a kind.
+/// The use that a profile makes of the objects of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Only asks whether the cluster serves the kind: that needs no right.
+    /// Only asks whether the cluster serves the kind ([`crate::Inputs::serves`]), which requires no
+    /// rights.
     Ask,
-    /// Only reads them.
+    /// Only reads the objects.
     Read,
-    /// Applies one that exists; it is never created, because creating it would install something.
+    /// Applies an existing object. It is never created, because creating it would install
+    /// something.
     Update,
-    /// Creates and applies them, and never deletes one: what is not wanted any more loses what we applied of it.
+    /// Creates and applies objects, and never deletes one: from an object that is no longer wanted,
+    /// only the applied fields are removed.
     Create,
-    /// Creates and applies them, and deletes what it created and does not want any more.
+    /// Creates and applies objects, and deletes those that are no longer wanted if no other field
+    /// manager owns fields of them.
     Write,
-    /// Creates and applies them, and never deletes one. A field of it is a document that others keep too: what the draft has there is
-    /// merged into what is there, by key, and is taken out again when it is not wanted any more.
+    /// Creates and applies objects, and never deletes one. A field of the object is a document that
+    /// others edit too: the draft's settings are merged into it by key, and removed again when they
+    /// are no longer wanted.
     Merge(&'static Document),
 }
 
-/// A document in a field, YAML, of which only some settings are the profile's.
+/// A YAML document in a field of an object, in which only some settings belong to the profile.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Where it is in the object, an RFC 6901 pointer.
+    /// A JSON Pointer (RFC 6901) to the field.
     pub field: &'static str,
-    /// The settings, as YAML.
+    /// The settings of the profile, as YAML.
     pub settings: &'static str,
 }
 
-/// A kind, and what the profile does with it. Watches and RBAC are derived from this.
+/// A kind and the use that the profile makes of it. Watches and RBAC are derived from this.
 #[derive(Debug, Clone, Copy)]
 pub struct Declared {
     /// The kind.
     pub kind: Kind,
-    /// What is done with it.
+    /// The use of the kind.
     pub access: Access,
-    /// The only object that is read or written, if there is only one; RBAC is then limited to that name, and for kinds of Kubernetes
-    /// itself the watch too.
+    /// The name of the object that is read or written, if there is only one. RBAC is then limited
+    /// to that name, and for built-in kinds the watch is too.
     pub name: Option<&'static str>,
-    /// The only namespace in which it is, for kinds that are too sensitive or too many to be watched everywhere: watch and
-    /// RBAC are then limited to it. `None` for kinds that have no namespace, and where it is not known beforehand.
+    /// The namespace of the object, for kinds that are too sensitive or too numerous to be watched
+    /// in all namespaces. Watch and RBAC are then limited to it. `None` for kinds without a
+    /// namespace, and if the namespace is not known in advance.
     pub namespace: Option<&'static str>,
 }
 
-/// Rights that objects of a profile grant to others. Kubernetes lets nobody grant what he does not have himself, unless he may `bind`
-/// the role that has it.
+/// Rights that objects of a profile grant to others. Kubernetes lets nobody grant rights that they
+/// don't have themselves, unless they have the verb `bind` on the role with these rights.
 #[derive(Debug, Clone, Copy)]
 pub struct Grant {
     /// API group; empty for the core group.
     pub group: &'static str,
-    /// Lower-case plurals.
+    /// The resource names, lower-case plurals.
     pub resources: &'static [&'static str],
-    /// The only objects; empty for all.
+    /// The names of the objects; empty for all.
     pub names: &'static [&'static str],
-    /// What may be done with them.
+    /// The verbs.
     pub verbs: &'static [&'static str],
 }
 
-/// Another program that writes objects of the profile, and writes its own values back. Reviewers are told before they take anything over
-/// from it.
+/// Another program that writes objects of the profile, and restores its own values. The plan says
+/// so before anything is taken over from it.
 #[derive(Debug, Clone, Copy)]
 pub struct Rival {
     /// Its field manager.
     pub manager: &'static str,
-    /// The label that it puts on what it manages, and the value of it.
+    /// The key and value of the label that it sets on the objects that it manages.
     pub label: (&'static str, &'static str),
-    /// What an administrator does so that it leaves the object alone: a sentence.
+    /// What an administrator must do so that it leaves the object alone: a sentence without a full
+    /// stop.
     pub remedy: &'static str,
 }
 
-/// virt-platform-autopilot, which manages what several profiles do. It applies by force whatever it finds otherwise, and looks at everything
-/// every five minutes.
+/// virt-platform-autopilot, which manages the same settings as several profiles. Every five minutes
+/// it compares everything, and applies by force whatever differs.
 pub const AUTOPILOT: Rival = Rival {
     manager: "virt-platform-autopilot",
     label: ("platform.kubevirt.io/managed-by", "virt-platform-autopilot"),
-    remedy: "virt-platform-autopilot manages it too and writes its own values back: switch that off first, with the annotation \
-             platform.kubevirt.io/autopilot of HyperConverged, which is \"false\" or lists what it is to keep",
+    remedy: "the object is also managed by virt-platform-autopilot, which restores its own values: first turn that off by setting the \
+             annotation platform.kubevirt.io/autopilot of HyperConverged to \"false\", or to a list of what virt-platform-autopilot is to keep",
 };
 
-/// Something that must exist before a plan can be made.
+/// A kind or object that must exist before a plan can be made.
 #[derive(Debug, Clone)]
 pub struct Prerequisite {
     /// The kind that must be served.
     pub kind: Kind,
     /// The object that must exist; `None` if the kind is enough.
     pub object: Option<Read>,
-    /// What to install or create, in one sentence for an administrator.
+    /// What to install or create: a clause for administrators in lower case and without a full
+    /// stop. It follows `… is not installed: ` or `… does not exist: `.
     pub hint: &'static str,
 }
 

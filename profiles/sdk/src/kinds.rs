@@ -26,7 +26,7 @@ pub const KUBE_DESCHEDULER_NAME: &str = "cluster";
 /// The namespace of the descheduler's operator.
 pub const KUBE_DESCHEDULER_NAMESPACE: &str = "openshift-kube-descheduler-operator";
 
-/// The object that configures KubeVirt and all that comes with it. v1 groups the fields of v1beta1
+/// The object that configures KubeVirt and everything that comes with it. v1 groups the fields of v1beta1
 /// differently.
 pub const HYPER_CONVERGED: Kind =
     Kind { group: "hco.kubevirt.io", versions: &["v1", "v1beta1"], kind: "HyperConverged", plural: "hyperconvergeds" };

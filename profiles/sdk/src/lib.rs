@@ -1,8 +1,9 @@
-//! The contract a profile is written against.
+//! The interface that every profile implements.
 //!
-//! A profile turns typed options and recorded inputs into *drafts*: the objects it wants, nothing more. It talks to no
-//! cluster and reads no clock, so that it is tested with data alone. The engine in the root package reads what the
-//! profile asks for, previews every draft on the API server and makes the plan that a person reviews.
+//! A profile turns typed options and recorded inputs into *drafts*, the objects that it wants. It
+//! neither talks to a cluster nor reads a clock, so it can be tested with data alone. The engine
+//! reads what the profile asks for, previews every draft on the API server, and makes the plan that
+//! a person reviews.
 
 mod draft;
 mod inputs;
@@ -21,47 +22,50 @@ pub use kind::{
 };
 pub use template::{parse, render};
 
-/// What a profile says about itself, in its advertised object and in the CRD.
+/// The description of a profile, shown in its advertised object and used in the CRD.
 #[derive(Debug)]
 pub struct About {
     /// The profile's name: a DNS label, and the name of its only `VirtPlatformConfig`.
     pub name: &'static str,
-    /// The member of `spec.options` that belongs to this profile, for example `loadAware`.
+    /// The key under `spec.options` that belongs to this profile, for example `loadAware`.
     pub options_key: &'static str,
-    /// One sentence, at most 200 characters.
+    /// What the profile does: one sentence of at most 200 characters, without a full stop. It is
+    /// shown while the profile is not in use.
     pub description: &'static str,
     /// A single word for the label `advisor.kubevirt.io/category`.
     pub category: &'static str,
-    /// What applying the profile may cost, in one sentence.
+    /// The possible cost of applying the profile, in one sentence of at most 200 characters.
     pub impact_summary: &'static str,
     /// The impact that is shown before there is a plan.
     pub impact: Impact,
-    /// Whether a configuration with action Ignore is created for everybody to find.
+    /// Whether the operator creates a configuration of the profile with action Ignore, so that
+    /// users find it.
     pub advertised: bool,
 }
 
 /// One profile: a named set of objects that are tuned together.
 pub trait Profile: Send + Sync {
-    /// Name, texts and the place of the options.
+    /// The profile's name, its texts, and the key of its options.
     fn about(&self) -> &'static About;
 
     /// The schema of this profile's options, CEL rules included (`x-kubernetes-validations`).
     fn options_schema(&self, generator: &mut SchemaGenerator) -> Schema;
 
-    /// Every kind that the profile reads or writes, whatever the options: watches and RBAC follow from it.
+    /// Every kind that the profile asks for, reads or writes with any options. Watches and RBAC are
+    /// derived from this.
     fn kinds(&self) -> &'static [Declared];
 
-    /// Other programs that are known to write the same objects; none, for most.
+    /// Other programs that are known to write the same objects. Most profiles have none.
     fn rivals(&self) -> &'static [Rival] {
         &[]
     }
 
-    /// Rights that its objects grant to others; none, for most.
+    /// Rights that the objects of the profile grant to others. Most profiles have none.
     fn grants(&self) -> &'static [Grant] {
         &[]
     }
 
-    /// Parses the options, once, at the edge. `None` means that the user gave none.
+    /// Parses and validates the options. `None` means that the user has set none.
     ///
     /// # Errors
     ///
@@ -69,22 +73,23 @@ pub trait Profile: Send + Sync {
     fn configure(&self, options: Option<&Value>) -> Result<Box<dyn Planner>, OptionsError>;
 }
 
-/// A profile whose options are known to be valid.
+/// A profile with valid options.
 pub trait Planner: Send + Sync {
-    /// What must exist before a plan can be made.
+    /// The kinds and objects that must exist before a plan can be made.
     fn prerequisites(&self) -> Vec<Prerequisite>;
 
-    /// The objects whose values [`Planner::draft`] depends on. They are fetched together, before it runs.
+    /// The objects whose values [`Planner::draft`] reads. They are fetched together before it runs.
     fn reads(&self) -> Vec<Read>;
 
-    /// What [`Planner::draft`] depends on of the nodes. All nodes are listed, in pages and without their status, when everything is read
-    /// again: with another spec, and every six hours.
+    /// The questions about nodes on whose answers [`Planner::draft`] depends. The nodes are listed,
+    /// in pages and without their status, whenever everything is read again: after an edit of spec,
+    /// and every six hours.
     fn node_questions(&self) -> &'static [NodeQuestion] {
         &[]
     }
 
-    /// The object, among [`Planner::reads`], whose annotation [`DISABLED_RESOURCES`] lists what administrators have excluded. The engine
-    /// keeps to it.
+    /// The object, among [`Planner::reads`], whose annotation [`DISABLED_RESOURCES`] lists the
+    /// objects that administrators have excluded. The engine leaves those alone.
     fn exclusions(&self) -> Option<Read> {
         None
     }
@@ -93,11 +98,12 @@ pub trait Planner: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`DraftError`] if an input is not what its kind promises. An object that this cluster can't have is no error but
-    /// a [`Body::Blocked`] draft.
+    /// [`DraftError`] if an input does not have the form that its kind promises. An object that
+    /// this cluster can't have is not an error: return a [`Body::Blocked`] draft for it.
     fn draft(&self, inputs: &Inputs) -> Result<Vec<Draft>, DraftError>;
 
-    /// The parts of the profile of which nothing is drafted from these inputs, in a fixed order.
+    /// The features of the profile that are not drafted from these inputs, or only in part, in a
+    /// fixed order.
     ///
     /// # Errors
     ///
@@ -107,12 +113,13 @@ pub trait Planner: Send + Sync {
     }
 }
 
-/// A part of a profile of which nothing is planned on this cluster.
+/// A feature of a profile that is not planned on this cluster, or only in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOutFeature {
     /// The feature.
     pub feature: String,
-    /// Why, and what to do for it, in one sentence without a full stop.
+    /// Why it is left out, and what to do to have it planned: one sentence without a full stop,
+    /// remedy last.
     pub reason: String,
 }
 
@@ -123,17 +130,18 @@ pub const DISABLED_RESOURCES: &str = "platform.kubevirt.io/disabled-resources";
 #[derive(Debug, thiserror::Error)]
 #[error("spec.options.{key} is not valid: {problem}. Correct it to continue")]
 pub struct OptionsError {
-    /// The member of `spec.options`.
+    /// The key under `spec.options`.
     pub key: &'static str,
-    /// What is wrong, naming the option.
+    /// The fault, with the name of the option.
     pub problem: String,
 }
 
-/// Parses `options` into `T`; no options at all are an empty object, so that the defaults of `T` apply.
+/// Parses `options` into `T`. `None` is parsed as an empty object, so that the defaults of `T`
+/// apply.
 ///
 /// # Errors
 ///
-/// [`OptionsError`] with the text of the first field that does not fit.
+/// [`OptionsError`] that describes the first field that does not fit.
 pub fn parse_options<T: serde::de::DeserializeOwned>(
     key: &'static str,
     options: Option<&Value>,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::kinds::{HYPER_CONVERGED, MACHINE_CONFIG, hyper_converged};
 use crate::{DraftError, Inputs, NodeQuestion, Prerequisite, Read};
 
-/// That it must be there.
+/// The prerequisite that HyperConverged exists.
 #[must_use]
 pub fn needs_hyper_converged() -> Prerequisite {
     Prerequisite {
@@ -48,15 +48,16 @@ pub static DEDICATED_WORKERS: NodeQuestion = NodeQuestion {
     is_so: |labels| labels.contains_key(WORKER) && !is_control_plane(labels),
 };
 
-/// What [`roles`] asks of the nodes.
+/// The questions about the nodes that [`roles`] uses. A profile that calls it returns them from
+/// [`crate::Planner::node_questions`].
 pub static QUESTIONS: [NodeQuestion; 2] = [CONTROL_PLANE_WORKS, DEDICATED_WORKERS];
 
-/// Machines that carry virtual machines, by the role for which what they get is meant.
+/// The role, in MachineConfigs, of machines that can run virtual machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Those of pool worker, and of pools of one's own that take in what workers get.
+    /// The machines of pool worker, and of custom pools that include the MachineConfigs of workers.
     Worker,
-    /// Those of the control plane.
+    /// The machines of the control plane.
     Master,
 }
 
@@ -71,7 +72,7 @@ impl Role {
     }
 }
 
-/// The roles whose machines carry virtual machines, in a fixed order.
+/// The roles whose machines can run virtual machines, in a fixed order.
 #[must_use]
 pub fn roles(inputs: &Inputs) -> Vec<Role> {
     if !inputs.of_nodes(&CONTROL_PLANE_WORKS) {
@@ -92,10 +93,11 @@ pub fn namespace(inputs: &Inputs) -> Result<String, DraftError> {
     Ok(inputs.found(&hyper_converged())?.namespace.unwrap_or_default())
 }
 
-/// How the kubelets of workers are started.
+/// The name of the MachineConfig that says how the kubelets of workers are started.
 pub const KUBELET_OF_WORKERS: &str = "01-worker-kubelet";
 
-/// The MachineConfig that says so. A profile that asks [`reads_settings`] declares and reads it.
+/// The MachineConfig [`KUBELET_OF_WORKERS`]. A profile that calls [`reads_settings`] or
+/// [`sets_up_machines`] must declare and read it.
 #[must_use]
 pub fn kubelet_of_workers() -> Read {
     Read { kind: MACHINE_CONFIG, namespace: None, name: KUBELET_OF_WORKERS.to_owned(), elsewhere: false }
@@ -126,8 +128,9 @@ pub fn sets_up_machines(inputs: &Inputs) -> Result<bool, DraftError> {
     Ok(name.is_some())
 }
 
-/// A note where an annotation of HyperConverged patches KubeVirt itself in one of these `fields`, by their names there: what the plan writes does
-/// not reach KubeVirt then (kubevirt/hyperconverged-cluster-operator, `JSONPatchKVAnnotationName`).
+/// A note for the draft if an annotation of HyperConverged patches one of these `fields`, named as
+/// in KubeVirt, in the KubeVirt object: what the plan writes then does not reach KubeVirt
+/// (kubevirt/hyperconverged-cluster-operator, `JSONPatchKVAnnotationName`).
 ///
 /// # Errors
 ///
@@ -143,7 +146,8 @@ pub fn patched(inputs: &Inputs, fields: &[&str]) -> Result<Option<String>, Draft
     let named: Vec<_> = named.collect();
     Ok((!named.is_empty()).then(|| {
         format!(
-            "the annotation kubevirt.kubevirt.io/jsonpatch of HyperConverged sets {} of KubeVirt itself, over what this plan writes: take that out of it",
+            "the annotation kubevirt.kubevirt.io/jsonpatch of HyperConverged sets {} of KubeVirt itself and overrides what this plan writes: remove that from \
+             the annotation",
             named.join(" and ")
         )
     }))

@@ -10,13 +10,15 @@ use crate::DraftError;
 
 /// Renders the YAML template `text`, named `template` in errors, with `data`.
 ///
-/// A variable that `data` lacks is an error, never an empty text. `{{json value}}` writes any value as JSON, which is
-/// YAML too: use it for every text, list or map, so that no value can break out of its place. `{{data_url text}}` writes a
-/// text as the data URL that files of a MachineConfig have.
+/// A variable that is missing from `data` is an error, never an empty text. `{{json value}}` writes
+/// any value as JSON, which is also YAML: use it for every text, list or map, so that no value can
+/// break out of its place. `{{data_url text}}` writes a text as a data URL, for the files of a
+/// MachineConfig.
 ///
 /// # Errors
 ///
-/// [`DraftError::Template`] names the template, and the line where Handlebars or YAML gave up.
+/// [`DraftError::Template`] names the template and the line at which Handlebars or the YAML parser
+/// failed.
 pub fn render(template: &'static str, text: &str, data: &impl Serialize) -> Result<Value, DraftError> {
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
@@ -29,11 +31,11 @@ pub fn render(template: &'static str, text: &str, data: &impl Serialize) -> Resu
     parse(template, &yaml)
 }
 
-/// Parses the YAML `text`, named `template` in errors: an object without anything to fill in.
+/// Parses the YAML `text`, named `template` in errors, without filling in anything.
 ///
 /// # Errors
 ///
-/// [`DraftError::Template`] names it, and the line where YAML gave up.
+/// [`DraftError::Template`] names `template` and the line at which the YAML parser failed.
 pub fn parse(template: &'static str, text: &str) -> Result<Value, DraftError> {
     serde_saphyr::from_str(text).map_err(|error| DraftError::Template { template, problem: error.to_string() })
 }

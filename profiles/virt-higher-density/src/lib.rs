@@ -26,9 +26,9 @@ pub const PROFILE: &dyn Profile = &VirtHigherDensity;
 static ABOUT: About = About {
     name: "virt-higher-density",
     options_key: "virtHigherDensity",
-    description: "Raises the density of virtual machines with swap, kernel samepage merging and memory overcommitment",
+    description: "Increases the density of virtual machines, with swap, kernel samepage merging (KSM) and memory overcommitment",
     category: "density",
-    impact_summary: "Worker machines reboot one by one to use the partition labelled CNV_SWAP as swap; then guests that start see more memory than is requested for them",
+    impact_summary: "Worker machines reboot, by default one at a time per pool, to use the partition labeled CNV_SWAP as swap; then guests that start see more memory than is requested for them",
     impact: Impact::High,
     advertised: true,
 };
@@ -43,13 +43,13 @@ static KINDS: &[Declared] = &[
 const SWAP_CONFIG: &str = "90-worker-kubelet-swap";
 
 /// Where there are no workers that are no control plane.
-const ONLY_MASTERS: &str = "all machines that carry virtual machines are of the control plane, where etcd would share a disk with swap: set \
-                            options.virtHigherDensity.enableSwap to false and memoryToRequestRatio to 120 or less";
+const ONLY_MASTERS: &str = "all machines that can run virtual machines belong to the control plane, where etcd would share a disk with swap: set \
+                            spec.options.virtHigherDensity.enableSwap to false and memoryToRequestRatio to 120 or less";
 
 /// Where machines would reboot for nothing.
-const READS_NO_SETTINGS: &str = "the kubelets of this release read no settings from /etc/openshift/kubelet.conf.d (MachineConfig 01-worker-kubelet starts \
-                                 them without), so no virtual machine would get swap: update to OpenShift 4.21 or later, or set \
-                                 options.virtHigherDensity.enableSwap to false and memoryToRequestRatio to 120 or less";
+const READS_NO_SETTINGS: &str = "the kubelets of this release do not read settings from /etc/openshift/kubelet.conf.d (MachineConfig 01-worker-kubelet starts \
+                                 them without that folder), so no virtual machine would get swap: update to OpenShift 4.21 or later, or set \
+                                 spec.options.virtHigherDensity.enableSwap to false and memoryToRequestRatio to 120 or less";
 
 /// The item that gives the workers swap.
 const SWAP: &str = "enable-kubelet-swap";
@@ -89,8 +89,8 @@ impl Planner for HigherDensity {
             needed.push(Prerequisite {
                 kind: MACHINE_CONFIG,
                 object: None,
-                hint: "swap is switched on through the Machine Config Operator of OpenShift; where there is none, as with hosted \
-                       control planes, set options.virtHigherDensity.enableSwap to false and memoryToRequestRatio to 120 or less",
+                hint: "the profile enables swap through the Machine Config Operator of OpenShift; on a cluster without it, for example with a \
+                       hosted control plane, set spec.options.virtHigherDensity.enableSwap to false and memoryToRequestRatio to 120 or less",
             });
         }
         needed.push(needs_hyper_converged());
@@ -133,20 +133,21 @@ impl HigherDensity {
             "slice_unit": include_str!("../templates/cgroup-system-slice-config.service"),
         });
         let object = render("machine-config.yaml", include_str!("../templates/machine-config.yaml.hbs"), &data)?;
-        let reason = "lets virtual machines on the workers use the partition labelled CNV_SWAP as swap";
+        let reason = "lets virtual machines on worker machines use the partition labeled CNV_SWAP as swap";
         let reads = reads_settings(inputs)?;
         let release = match reads {
             None => ", and a release whose kubelet reads /etc/openshift/kubelet.conf.d",
             Some(_) => "",
         };
         let note = format!(
-            "each worker needs a partition labelled CNV_SWAP that is formatted as swap (mkswap){release}; a machine without goes on without swap, and \
-             the log of its swap-provision.service says so"
+            "each worker machine needs a partition labeled CNV_SWAP that is formatted as swap (mkswap){release}; a machine that lacks this runs \
+             without swap, and the log of its swap-provision.service says so"
         );
         let mut notes = vec![note];
         if roles.contains(&Role::Master) {
             notes.push(
-                "machines of the control plane carry virtual machines too, and get no swap: etcd would share a disk with it".to_owned(),
+                "control-plane machines can run virtual machines too, but get no swap: etcd would share a disk with it"
+                    .to_owned(),
             );
         }
         let target = ObjectRef {
@@ -183,22 +184,26 @@ impl HigherDensity {
             None => vec![format!("{parent}/ksmConfiguration/nodeLabelSelector")],
         };
         let reason = match (self.ratio() > NO_OVERCOMMIT, ksm.is_some()) {
-            (true, true) => "gives guests more memory than is requested for them, and shares equal pages of memory",
-            (true, false) => "gives guests more memory than is requested for them",
-            (false, true) => "shares equal pages of memory, and gives guests the memory that is requested for them",
-            (false, false) => "gives guests the memory that is requested for them",
+            (true, true) => {
+                "lets guests see more memory than is requested for them, and merges identical memory pages (KSM)"
+            }
+            (true, false) => "lets guests see more memory than is requested for them",
+            (false, true) => {
+                "merges identical memory pages (KSM), and gives guests exactly the memory that is requested for them"
+            }
+            (false, false) => "gives guests exactly the memory that is requested for them",
         };
         let draft = Draft::new("configure-higher-density", Body::Ensure(object), reason);
         let mut notes = Vec::new();
         if self.ratio() > NO_OVERCOMMIT {
             notes.push(
-                "from its release 1.16 on, HyperConverged then deploys wasp-agent, a privileged DaemonSet with SecurityContextConstraints of its \
-                 own, unless virt-platform-autopilot manages swap"
+                "because memory is overcommitted, HyperConverged 1.16 and later deploys wasp-agent, a privileged DaemonSet with its own \
+                 SecurityContextConstraints, unless virt-platform-autopilot manages swap"
                     .to_owned(),
             );
         }
         if self.ratio() > RATIO_WITHOUT_SWAP {
-            notes.push("whether the workers really have a partition for swap can't be seen through the API: look before memory is overcommitted".to_owned());
+            notes.push("the API does not show whether worker machines have a partition for swap: check them before memory is overcommitted".to_owned());
         }
         notes.extend(patched(inputs, &["memoryOvercommit", "ksmConfiguration"])?);
         let needs = if self.enable_swap { vec![SWAP.to_owned()] } else { Vec::new() };

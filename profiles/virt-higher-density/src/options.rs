@@ -16,17 +16,18 @@ pub(crate) const NO_OVERCOMMIT: i32 = 100;
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "!has(self.memoryToRequestRatio) || self.memoryToRequestRatio <= 120 || (has(self.enableSwap) && self.enableSwap)",
-    "message": "memoryToRequestRatio > 120 requires enableSwap=true; lower the ratio or switch swap on",
+    "message": "memoryToRequestRatio > 120 requires enableSwap=true; lower the ratio or enable swap",
 }]))]
 pub(crate) struct HigherDensity {
-    /// Whether the workers use their partition labelled CNV_SWAP as swap for virtual machines, which reboots them.
+    /// Whether worker machines use their partition labeled CNV_SWAP as swap for virtual machines. A
+    /// change of this option reboots them.
     #[serde(default = "default_swap")]
     pub(crate) enable_swap: bool,
-    /// Where kernel samepage merging (KSM) runs. Left out, it runs on all nodes.
+    /// The nodes on which kernel samepage merging (KSM) runs. If unset, it runs on all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ksm_configuration: Option<Ksm>,
-    /// Memory that guests see, in percent of what is requested for them. Left out, it is 150 with swap and 100 without.
-    /// More than 120 requires swap.
+    /// The memory that guests see, in percent of the memory requested for them. If unset, it is 150
+    /// with swap and 100 without swap. A value above 120 requires swap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 100, max = 300))]
     pub(crate) memory_to_request_ratio: Option<i32>,
@@ -36,14 +37,14 @@ fn default_swap() -> bool {
     true
 }
 
-/// Where kernel samepage merging runs.
+/// The nodes on which kernel samepage merging (KSM) runs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Ksm {
-    /// Whether it runs at all.
+    /// Whether KSM runs at all.
     #[serde(default = "default_ksm")]
     pub(crate) enabled: bool,
-    /// The nodes on which it runs; left out or empty, all of them.
+    /// The labels of the nodes on which KSM runs. If unset or empty, it runs on all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub(crate) node_label_selector: Option<Selector>,
@@ -53,27 +54,27 @@ fn default_ksm() -> bool {
     true
 }
 
-/// A label selector, as Kubernetes has it.
+/// A Kubernetes label selector.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Selector {
     /// Labels with exactly these values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     match_labels: Option<BTreeMap<String, String>>,
-    /// Requirements of labels, all of which must be met.
+    /// Label requirements, all of which must be met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     match_expressions: Option<Vec<Requirement>>,
 }
 
-/// What is required of one label.
+/// A requirement for one label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Requirement {
-    /// The label.
+    /// The key of the label.
     key: String,
-    /// How its value relates to `values`.
+    /// The relation of the label to values.
     operator: Operator,
-    /// At least one for In and NotIn, none for Exists and DoesNotExist.
+    /// The values: at least one for In and NotIn, none for Exists and DoesNotExist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     values: Option<Vec<String>>,
 }
@@ -114,8 +115,12 @@ impl HigherDensity {
         })?;
         let Requirement { key, operator, .. } = wrong;
         Some(format!(
-            "ksmConfiguration.nodeLabelSelector: {operator:?} of label {key} needs {} values",
-            if matches!(operator, Operator::In | Operator::NotIn) { "one or more" } else { "no" }
+            "ksmConfiguration.nodeLabelSelector: operator {operator:?} of label {key} {}",
+            if matches!(operator, Operator::In | Operator::NotIn) {
+                "requires one or more values"
+            } else {
+                "takes no values"
+            }
         ))
     }
 }

@@ -125,8 +125,8 @@ fn options_that_do_not_fit_name_the_option_and_what_to_do() {
             json!({"enableSwap": false, "memoryToRequestRatio": 150}),
             "memoryToRequestRatio > 120 requires enableSwap=true",
         ),
-        (expression("In", json!([])), "In of label zone needs one or more values"),
-        (expression("Exists", json!(["a"])), "Exists of label zone needs no values"),
+        (expression("In", json!([])), "operator In of label zone requires one or more values"),
+        (expression("Exists", json!(["a"])), "operator Exists of label zone takes no values"),
         (expression("Near", json!(["a"])), "Near"),
         (json!({"memoryToRequestRatio": "150"}), "150"),
         (json!({"ksmConfiguration": "all"}), "all"),
@@ -164,7 +164,7 @@ fn r19_what_gets_no_swap_is_said() {
     match swap(&[CONTROL_PLANE_WORKS.name]).body {
         Body::Blocked { target, remedy } => {
             assert_eq!(target.name, "90-worker-kubelet-swap");
-            assert!(remedy.contains("set options.virtHigherDensity.enableSwap to false"), "{remedy}");
+            assert!(remedy.contains("set spec.options.virtHigherDensity.enableSwap to false"), "{remedy}");
         }
         other @ (Body::Ensure(_) | Body::Remove(_)) => panic!("{other:?}"),
     }

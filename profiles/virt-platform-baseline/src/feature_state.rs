@@ -73,7 +73,7 @@ impl Feature {
         let missing: Vec<_> = self.optional_kinds().iter().filter(|kind| !situation.inputs.serves(kind)).collect();
         let names: Vec<_> = missing.iter().map(|kind| kind.kind).collect();
         (!names.is_empty())
-            .then(|| format!("only a part of it is planned: this cluster does not have {}", names.join(", ")))
+            .then(|| format!("only part of it is planned, because this cluster does not serve {}", names.join(", ")))
     }
 
     /// Whether the options enable it by its own switch.
@@ -88,7 +88,7 @@ impl Feature {
 
     /// Its switch, for messages.
     fn option(&self) -> String {
-        format!("options.platformBaseline.features.{}", self.name)
+        format!("spec.options.platformBaseline.features.{}", self.name)
     }
 
     /// Why it is left out by the options, or because nobody asks for it.
@@ -103,21 +103,21 @@ impl Feature {
                 EarlierChoice::On => {}
                 EarlierChoice::Off => {
                     return Ok(Some(format!(
-                        "it is {}, and not on by default: set {option} to Enabled for it",
+                        "it is a {} and off by default: to use it, set {option} to Enabled",
                         self.maturity.name()
                     )));
                 }
                 EarlierChoice::Unclear(what) => {
                     return Ok(Some(format!(
-                        "{what}, which asks for nothing: only \"true\" does. Correct it, or set {option}"
+                        "{what}, but only \"true\" enables the feature: correct the annotation, or set {option} to Enabled or Disabled"
                     )));
                 }
             },
         }
         Ok(match self.named_by {
-            Some(NamedBy { option, needed: true, .. }) if !is_named => {
-                Some(format!("options.platformBaseline.{option} is not set, and there is nothing to do without"))
-            }
+            Some(NamedBy { option, needed: true, .. }) if !is_named => Some(format!(
+                "it requires spec.options.platformBaseline.{option}, which is not set: to use the feature, set that option"
+            )),
             Some(_) | None => None,
         })
     }
@@ -133,7 +133,7 @@ impl Feature {
         };
         Ok(match situation.inputs.derive(&hyper_converged(), &place, parse)? {
             Some(Value::String(other)) => EarlierChoice::Unclear(format!(
-                "the annotation platform.kubevirt.io/{name} of HyperConverged is {other:?}"
+                "the annotation platform.kubevirt.io/{name} of HyperConverged has the value {other:?}"
             )),
             Some(Value::Bool(true)) => EarlierChoice::On,
             Some(_) | None => EarlierChoice::Off,
@@ -148,33 +148,36 @@ impl Feature {
                 let path = if situation.is_v1 { v1 } else { v1beta1 };
                 situation.hyper_converged_sets(path)?.then(|| {
                     FailedCondition::Final(format!(
-                        "HyperConverged has {path}, which wants something else: take it out first"
+                        "HyperConverged sets {path}, which conflicts with this feature: to use the feature, remove that field first"
                     ))
                 })
             }
             Condition::NodeHas(question, what) => {
                 (!situation.inputs.of_nodes(question)).then(|| FailedCondition::Overridable {
-                    reason: format!("no node has {what}: set {option} to Enabled if that is wrong"),
+                    reason: format!("no node is labeled as having {what}: if that is wrong, set {option} to Enabled"),
                     note: format!(
-                        "no node is labelled to have {what}; it is planned because the options ask for it"
+                        "no node is labeled as having {what}; it is planned because the options ask for it"
                     ),
                 })
             }
             Condition::KubeletsReadDropIns => {
                 (reads_settings(situation.inputs)? == Some(false)).then(|| FailedCondition::Overridable {
                     reason: format!(
-                        "the kubelets of this release read no settings from /etc/openshift/kubelet.conf.d, so it does nothing: update to OpenShift 4.21 or \
-                         later, or set {option} to Enabled to plan it all the same"
+                        "the kubelets of this release do not read settings from /etc/openshift/kubelet.conf.d, so it would have no effect: update to \
+                         OpenShift 4.21 or later, or set {option} to Enabled to plan it anyway"
                     ),
-                    note: "the kubelets of this release read no settings from /etc/openshift/kubelet.conf.d, so it does nothing yet".to_owned(),
+                    note: "the kubelets of this release do not read settings from /etc/openshift/kubelet.conf.d, so it has no effect until you update to OpenShift 4.21 or later".to_owned(),
                 })
             }
             Condition::Served(kind) => (!situation.inputs.serves(kind)).then(|| {
-                let reason = format!("this cluster has no kind {}, without which it does nothing", kind.kind);
+                let reason = format!(
+                        "this cluster does not serve kind {}, without which it has no effect: install the operator that provides the kind",
+                        kind.kind
+                    );
                 FailedCondition::Overridable { note: reason.clone(), reason }
             }),
             Condition::Planned(feature) => (!feature.is_on(situation)?).then(|| {
-                FailedCondition::Final(format!("it does nothing without {}, which is not planned", feature.name))
+                FailedCondition::Final(format!("it has no effect without the feature {}, which is not planned: enable that feature too", feature.name))
             }),
         })
     }
@@ -185,15 +188,15 @@ impl Feature {
         let (required, optional) = (self.required_kinds(), self.optional_kinds());
         let is_missing = |kind: &&Kind| !situation.inputs.serves(kind);
         if let Some(kind) = required.iter().find(is_missing) {
-            return Ok(Some(format!("this cluster has no kind {}", kind.kind)));
+            return Ok(Some(format!("this cluster does not serve kind {}", kind.kind)));
         }
         if self.reboots_machines() && !sets_up_machines(situation.inputs)? {
-            let reason = "no MachineConfig reaches the machines of this cluster: where the control plane is hosted, set it up in the NodePools of the \
-                          hosting cluster";
+            let reason = "MachineConfigs have no effect on the machines of this cluster: if the control plane is hosted, set it up in the NodePools of \
+                          the hosting cluster";
             return Ok(Some(reason.to_owned()));
         }
         let has_none = required.is_empty() && optional.iter().all(|kind| is_missing(&kind));
         let names = || optional.iter().map(|kind| kind.kind).collect::<Vec<_>>().join(", ");
-        Ok(has_none.then(|| format!("this cluster has no kind of these: {}", names())))
+        Ok(has_none.then(|| format!("this cluster serves none of these kinds: {}", names())))
     }
 }

@@ -40,9 +40,9 @@ pub const PROFILE: &dyn Profile = &VirtPlatformBaseline;
 static ABOUT: About = About {
     name: "virt-platform-baseline",
     options_key: "platformBaseline",
-    description: "Sets up what a cluster for virtual machines needs beneath them: swap, kubelets, devices, remediation, and more by choice",
+    description: "Configures the platform beneath virtual machines: swap and alerts by default, and kubelets, devices, node remediation, logging and more if enabled",
     category: "platform",
-    impact_summary: "Machines that carry virtual machines reboot one by one, once for all features; by default they get swap where a partition or file for it is there",
+    impact_summary: "Machines that run virtual machines reboot once for all features, by default one at a time per pool; with the defaults, worker machines use swap if they have a partition or file for it",
     impact: Impact::High,
     advertised: true,
 };

@@ -13,43 +13,48 @@ pub(crate) use metrics_exporter::{EXPORTER_SETTINGS, MetricsExporter};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlatformBaseline {
-    /// Features that are switched on or off. Of one that is left out, its maturity, the cluster, and the annotations of HyperConverged
-    /// decide.
+    /// Features to enable or disable. A feature that is not listed is on or off depending on its
+    /// maturity, the other options, the cluster and the annotations of HyperConverged.
     #[serde(default)]
     pub(crate) features: Features,
-    /// USB devices that virtual machines may have, for the feature usbPassthrough.
+    /// USB devices that virtual machines may use. Listing one enables the feature usbPassthrough,
+    /// unless that is Disabled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["resourceName"]))]
     pub(crate) usb_devices: Vec<UsbDevice>,
-    /// PCI devices that are kept from the drivers of the machines, as vendor:device in hexadecimal, for the feature vfio. Whatever the
-    /// machines themselves use of them stops working there.
+    /// PCI devices to reserve for virtual machines, as vendor:device in lower-case hexadecimal. The
+    /// machines themselves can no longer use these devices. Listing one enables the feature vfio,
+    /// unless that is Disabled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(regex(pattern = "^[0-9a-f]{4}:[0-9a-f]{4}$")), extend("x-kubernetes-list-type" = "set", "example" = ["10de:1eb8"]))]
     pub(crate) vfio_devices: Vec<String>,
-    /// The storage class that machines share, for the feature storageBasedRemediation.
+    /// The storage class of the storage that all machines share. Setting it enables the feature
+    /// storageBasedRemediation, unless that is Disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1, max = 253))]
     pub(crate) shared_storage_class: Option<String>,
-    /// For the feature logging.
+    /// Options of the feature logging.
     #[serde(default)]
     pub(crate) logging: Logging,
-    /// For the feature metricsExporter.
+    /// Options of the feature metricsExporter.
     #[serde(default)]
     pub(crate) metrics_exporter: MetricsExporter,
 }
 
-/// Where logs are kept.
+/// The store in which logs are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Logging {
-    /// The storage class of its volumes; logging is not planned without.
+    /// The storage class for the volumes of the log store. The feature logging requires it; setting
+    /// it enables the feature, unless that is Disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1, max = 253))]
     pub(crate) storage_class_name: Option<String>,
-    /// The size of the store, as the operator of Loki names it.
+    /// The size of the log store, one of the sizes of the Loki Operator, for example 1x.small.
     #[schemars(length(min = 1, max = 63))]
     pub(crate) size: String,
-    /// The kind of the object storage that the Secret logging-loki-storage gives access to: s3, azure, gcs, swift.
+    /// The type of the object storage to which the Secret logging-loki-storage gives access, for
+    /// example s3, azure, gcs or swift.
     #[schemars(length(min = 1, max = 63))]
     pub(crate) storage_type: String,
 }
@@ -71,7 +76,7 @@ impl PlatformBaseline {
         };
         if let Some(id) = self.vfio_devices.iter().find(|id| !is_id(id)) {
             return Some(format!(
-                "vfioDevices has {id:?}, which is no vendor:device in lower-case hexadecimal, as 10de:1eb8"
+                "vfioDevices has {id:?}, which is not vendor:device in lower-case hexadecimal, for example 10de:1eb8"
             ));
         }
         if let Some(problem) = self.metrics_exporter.problem() {
@@ -80,23 +85,23 @@ impl PlatformBaseline {
         let numbers = self.usb_devices.iter().flat_map(|device| [&device.vendor, &device.product]);
         let wrong = numbers.into_iter().find(|number| !is_number(number));
         wrong.map(|number| {
-            format!("usbDevices has {number:?}, which is no vendor or product of four hexadecimal digits, as 46f4")
+            format!("usbDevices has {number:?}: a vendor or product must be four hexadecimal digits, for example 46f4")
         })
     }
 }
 
-/// A USB device that virtual machines may have.
+/// A USB device that virtual machines may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("example" = {"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": "0001"}))]
 pub(crate) struct UsbDevice {
-    /// The name by which virtual machines ask for it, as kubevirt.io/storage.
+    /// The name by which virtual machines request the device, for example kubevirt.io/storage.
     #[schemars(length(min = 1, max = 253))]
     pub(crate) resource_name: String,
-    /// The vendor, four hexadecimal digits.
+    /// The vendor ID: four hexadecimal digits.
     #[schemars(regex(pattern = "^[0-9a-fA-F]{4}$"))]
     pub(crate) vendor: String,
-    /// The product, four hexadecimal digits.
+    /// The product ID: four hexadecimal digits.
     #[schemars(regex(pattern = "^[0-9a-fA-F]{4}$"))]
     pub(crate) product: String,
 }

@@ -10,10 +10,10 @@ pub fn page() -> String {
     let rows: String = FEATURES.iter().map(|feature| row(feature)).collect();
     format!(
         "# The features of virt-platform-baseline\n\n\
-         Generated from the profile by `make generate`. What each of them is, and what it writes, is in [its README](../../profiles/virt-platform-baseline/README.md).\n\n\
-         | feature | it | maturity | default | also asked for by | planned only if | kinds | machines reboot |\n\
+         Generated from the profile by `make generate`. For a description of each feature and the objects that it writes, see [its README](../../profiles/virt-platform-baseline/README.md).\n\n\
+         | feature | what it does | maturity | default | also enabled by | planned only if | kinds | machines reboot |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n{rows}\n\
-         Load-aware rebalancing is a profile of its own, load-aware-rebalancing, so that the descheduler has one owner. Its dashboard is a part of `observability` where the kind KubeDescheduler is served.\n"
+         Load-aware rebalancing is a separate profile, load-aware-rebalancing, so that only one configuration writes the descheduler. Its dashboard is part of `observability` where the kind KubeDescheduler is served.\n"
     )
 }
 
@@ -24,7 +24,7 @@ fn row(feature: &Feature) -> String {
         AskedBy::Annotation(name) => Some(format!("annotation `platform.kubevirt.io/{name}`")),
     };
     let named_by = feature.named_by.as_ref().map(|named_by| {
-        let needed = if named_by.needed { ", which it needs" } else { "" };
+        let needed = if named_by.needed { ", which it requires" } else { "" };
         format!("option `{}`{needed}", named_by.option)
     });
     let asked_by: Vec<_> = asked_by.into_iter().chain(named_by).collect();
@@ -42,11 +42,11 @@ fn row(feature: &Feature) -> String {
 
 fn condition(condition: &Condition) -> String {
     match condition {
-        Condition::NodeHas(_, what) => format!("a node has {what}"),
-        Condition::HyperConvergedLacks { v1, .. } => format!("HyperConverged has no `{v1}`"),
+        Condition::NodeHas(_, what) => format!("a node is labeled as having {what}"),
+        Condition::HyperConvergedLacks { v1, .. } => format!("HyperConverged does not set `{v1}`"),
         Condition::Served(kind) => format!("{} is served", kind.kind),
         Condition::KubeletsReadDropIns => {
-            "kubelets read `/etc/openshift/kubelet.conf.d`, as far as that is known".to_owned()
+            "kubelets read `/etc/openshift/kubelet.conf.d`, or it is unknown whether they do".to_owned()
         }
         Condition::Planned(feature) => format!("`{}` is planned", feature.name),
     }

@@ -35,7 +35,7 @@ fn every_feature_can_be_switched_on_and_off_and_is_one_of_the_options() {
     for &feature in FEATURES {
         assert_eq!(
             cluster.reason_left_out(feature.name, all_features("Disabled")),
-            format!("options.platformBaseline.features.{} is Disabled", feature.name)
+            format!("spec.options.platformBaseline.features.{} is Disabled", feature.name)
         );
     }
     let drafts = cluster.drafts(all_features("Enabled"));

@@ -51,8 +51,8 @@ impl Gathering<'_> {
         if let Some(scope) = self.ctx.watches.follow(self.config, &reads).await?.first() {
             return Err(GatherError::Unwatched { kind: scope.served.resource.kind.clone(), remedy: scope.remedy() });
         }
-        // What a watch has followed since it was read is as it was.
-        // And what a profile makes of a value may depend on its options.
+        // Objects that a watch has followed since they were read are unchanged. But what a profile
+        // makes of a value may depend on its options, so a new generation reads again.
         let same = before.filter(|before| !self.all && before.generation == self.wanted.generation);
         let used = same.map(|before| before.used.clone()).unwrap_or_default();
         let used = used.of(|read| !self.has_changed(read));
@@ -70,8 +70,8 @@ impl Gathering<'_> {
         Ok(DraftOutcome::Drafted(Arc::new(drafted)))
     }
 
-    /// Watches what was read and what is drafted, and nothing else. Returns the drafts whose objects may not be watched, with what to do:
-    /// these are blocked, and no others.
+    /// Watches exactly what was read and what is drafted. Returns the drafts whose objects may not
+    /// be watched, with the remedy: these are blocked, and no others.
     async fn follow(
         &self,
         served: &BTreeMap<Kind, Served>,

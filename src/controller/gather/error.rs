@@ -7,7 +7,7 @@ use profile_sdk::Kind;
 use crate::controller::Context;
 use crate::controller::watches::NotListed;
 
-/// Something could not be read. Nothing is decided; the next look starts anew.
+/// Something could not be read. Nothing is decided; the next reconcile starts over.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::controller) enum GatherError {
     /// A kind could not be looked up.
@@ -16,16 +16,16 @@ pub(in crate::controller) enum GatherError {
     /// An object could not be read.
     #[error("reading {object} failed: {source}")]
     Object { object: String, source: ClusterError },
-    /// The rollouts are not known.
+    /// The state of the rollouts is not known.
     #[error(transparent)]
     Rollouts(#[from] NotListed),
-    /// A pool names a rendered configuration that can't be found.
-    #[error("{object} does not exist, although it is what machines should have")]
+    /// A pool names a rendered configuration that does not exist.
+    #[error("{object} does not exist, although machines are to be updated to it")]
     Rendered { object: String },
     /// An item can't be planned at the moment.
     #[error("{object}: {problem}")]
     Passing { object: String, problem: String },
-    /// Changes of what the plan is made from would not be seen.
+    /// Changes of something that the plan depends on would not be noticed.
     #[error("{kind}: {remedy}")]
     Unwatched { kind: String, remedy: String },
     /// The items could not be planned.
@@ -34,7 +34,7 @@ pub(in crate::controller) enum GatherError {
 }
 
 impl GatherError {
-    /// What may be displayed of it.
+    /// The text that may be displayed.
     pub(in crate::controller) fn displayed(&self) -> String {
         match self {
             Self::Kind { kind, source } => format!("Kind {kind} can't be looked up: {}", source.displayed()),

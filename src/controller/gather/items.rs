@@ -18,7 +18,7 @@ impl Gathering<'_> {
     pub(super) async fn items(&self, drafted: &Drafted, cache: &mut PlanCache) -> Result<Vec<PlanItem>, GatherError> {
         if is_executing(self.status) && self.status.items.iter().any(|item| is_to_write(item) && !item.pools.is_empty())
         {
-            // How many machines reboot at a time is decided now: a watch may be behind.
+            // How many machines reboot at a time is decided now, and a watch may be outdated.
             self.read_pools().await?;
         }
         let choices = &Choices { exclusions: drafted.exclusions.clone(), ..self.wanted.choices.clone().at(self.now) };
@@ -48,7 +48,8 @@ impl Gathering<'_> {
         let reused = reused.collect::<Vec<_>>();
         let reused: Vec<Option<PlanItem>> = stream::iter(reused).buffered(CONCURRENCY).try_collect().await?;
         let reused = reused.into_iter().flatten().map(|item| (item.name.clone(), item)).collect();
-        // As they are before anything is asked: what changes meanwhile must be seen as a change afterwards.
+        // As of before the first request: a change in the meantime must count as a change
+        // afterwards.
         let circumstances: Vec<_> = drafts.iter().map(|draft| self.circumstances(draft, choices, drafted)).collect();
         let task = Task {
             profile: self.config,

@@ -1,7 +1,7 @@
-//! Gather: all reading that a decision needs.
+//! Gather: all the reading that a decision needs.
 //!
-//! Reads go to the API server. What a watch has followed since it was read need not be read again; before the first
-//! write of an execution everything is.
+//! Reads go to the API server. Objects that a watch has followed since they were read need not be
+//! read again; before the first write of an execution everything is read.
 //!
 //! ```text
 //!   causes ─► draft ─► reuse ─────────► items ─► Observed
@@ -44,7 +44,8 @@ use operator_kit::clock::now;
 use progress::{machines_updated, only_rollouts};
 pub(super) use watched::warm;
 
-/// How long something that may pass by itself keeps a plan from being shown that says so.
+/// How long an obstacle that may disappear without a person prevents a plan with that obstacle from
+/// being shown.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// All that a decision about `config` is made from.
@@ -83,7 +84,7 @@ pub(super) async fn observe<'a>(
     })
 }
 
-/// Looks at the part of the world that `config` depends on.
+/// Examines the part of the cluster that `config` depends on.
 async fn world(
     ctx: &Context,
     config: &VirtPlatformConfig,
@@ -116,7 +117,7 @@ async fn world(
     {
         return Ok(World::Rollouts(rollouts));
     }
-    // Read versions are remembered, so that only other versions are news.
+    // Records the versions that are read, so that only other versions cause a reconcile.
     let seen = |subject: Subject, version: Option<String>| ctx.triggers.seen(config, subject, version);
     let look = Gathering {
         ctx,
@@ -124,12 +125,13 @@ async fn world(
         profile,
         wanted,
         status,
-        // Another definition of a kind may mean another plan of everything.
+        // If the definition of a kind changes, every item may change.
         all: causes.objects || cache.drafted.is_none() || causes.changed.iter().any(Subject::is_definition),
         changed: &causes.changed,
         due,
         now: now(),
-        // An approved plan goes on, whatever others wish; the server keeps them from its fields.
+        // An approved plan continues, whatever other configurations want; the server protects its
+        // fields from them.
         claims: match is_executing(status) && status.applied_options == wanted.options {
             true => Vec::new(),
             false => ctx.claims.of_others(config),
@@ -149,21 +151,21 @@ async fn world(
     Ok(World::Planned(look.plan(&drafted, items)))
 }
 
-/// One look at the world.
+/// The data of one reconcile.
 struct Gathering<'a> {
     ctx: &'a Context,
     config: &'a str,
     profile: &'a dyn Profile,
     wanted: &'a Wanted,
     status: &'a Status,
-    /// Everything is read again.
+    /// Whether everything is read again.
     all: bool,
-    /// These are.
+    /// The objects that are read again.
     changed: &'a BTreeSet<Subject>,
-    /// It is time to look at what may have changed without an event.
+    /// Whether it is time to examine what may have changed without an event.
     due: bool,
     now: Timestamp,
-    /// What other configurations want.
+    /// The claims of other configurations.
     claims: Vec<Claim>,
     engine: Engine<'a>,
 }
@@ -182,14 +184,15 @@ impl Gathering<'_> {
         Plan { unused, left_out: drafted.left_out.clone(), ..Plan::new(basis, items) }
     }
 
-    /// What may pass by itself, a webhook that is down, is waited for rather than made a new plan of, for a while. Where nothing
-    /// is shown yet of this spec, or that is what is shown, a plan is better than none.
+    /// While an obstacle that may disappear without a person lasts, such as a webhook that is down,
+    /// waits for a while instead of showing another plan. If nothing is shown yet for this spec, or
+    /// that obstacle is shown already, a plan is better than none.
     fn wait_for_what_may_pass(&self, items: &[PlanItem], cache: &mut PlanCache) -> Result<(), GatherError> {
         let status = self.status;
-        // An edit that only approves is no other spec.
+        // An edit that only approves is not another spec.
         let other_spec = status.planned_spec.as_ref().is_none_or(|planned| planned.hash != self.wanted.spec_hash);
         if is_executing(status) || other_spec {
-            // What is carried out waits by itself, and says so.
+            // An execution waits by itself, and reports it.
             return Ok(());
         }
         let is_shown = |item: &PlanItem| {
@@ -219,7 +222,8 @@ fn declared_impact(profiles: Profiles, name: &str) -> Severity {
     }
 }
 
-/// The names of all CRDs that `profiles` depend on, and that of `also`, with group and kind.
+/// The names of all CRDs that `profiles` depend on and of the CRD of `also`, each with group and
+/// kind.
 pub(super) fn declared_crds(profiles: Profiles, also: Kind) -> BTreeMap<String, (String, String)> {
     let kinds = profiles.iter().flat_map(|profile| profile.kinds().iter().map(|declared| declared.kind));
     let kinds: BTreeSet<Kind> = kinds.chain([also]).collect();

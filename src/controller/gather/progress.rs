@@ -1,4 +1,4 @@
-//! How far written objects are: what rollouts know, and what must be read for it.
+//! The progress of written objects: what rollouts know, and what must be read for it.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,8 @@ use advisor_core::api::{Item, ItemState, Operation, Phase, VirtPlatformConfigSta
 use advisor_core::plan::items::health::Rollout;
 use advisor_core::rollout::{ChangeKind, Progress, Tracked};
 
-/// How far written items are, if that is all there is to know: something is under way, and nothing can be written.
+/// The progress of written items, if nothing else needs to be examined: something is in progress,
+/// and nothing can be written.
 pub(super) async fn only_rollouts(
     ctx: &Context,
     status: &VirtPlatformConfigStatus,
@@ -42,8 +43,8 @@ pub(super) async fn only_rollouts(
     Ok((!rollouts.is_empty()).then_some(rollouts))
 }
 
-/// `rollout` with what holds it up, if it has come no further for a while. That is found out at most once in that while. What only a person can make
-/// go on has failed by then.
+/// `rollout` with what holds it up, if it has made no progress for a while. The holdup is searched
+/// for at most once within that time. If only a person can make it progress, it has failed by then.
 pub(super) async fn explained(
     ctx: &Context,
     slow: &mut BTreeMap<String, Slow>,
@@ -82,13 +83,16 @@ async fn holdups(ctx: &Context, tracked: &Tracked) -> Vec<String> {
         let Ok(Some(served)) = resolve(ctx, &question.kind).await else { continue };
         match ctx.cluster.list_selected(&served, question.field_selector, question.metadata_only).await {
             Ok(objects) => found.extend(ctx.rollouts.holdup(tracked, &question, &objects)),
-            Err(error) => tracing::debug!(kind = question.kind.kind, %error, "what holds a rollout up is not known"),
+            Err(error) => {
+                tracing::debug!(kind = question.kind.kind, %error, "could not find out what holds the rollout up")
+            }
         }
     }
     found
 }
 
-/// How many machines have all that the execution under way has written for them; `None` if it has written nothing for any, or if that is not known.
+/// The number of machines that have everything that the current execution has written for them.
+/// `None` if it has written nothing for any machine, or if it is not known.
 pub(super) fn machines_updated(
     ctx: &Context,
     status: &VirtPlatformConfigStatus,
@@ -136,7 +140,7 @@ pub(super) async fn progress(ctx: &Context, tracked: &Tracked, change: ChangeKin
     }
 }
 
-/// How the item changed its object: an edit leaves more to prove than a new object.
+/// How the item changed its object: an edit needs more proof than a new object.
 pub(super) fn change(item: Option<&Item>) -> ChangeKind {
     match item {
         Some(item) if item.operation == Operation::Update && item.state == ItemState::InProgress => ChangeKind::Edited,
@@ -157,7 +161,7 @@ impl Gathering<'_> {
         progress(self.ctx, tracked, change).await
     }
 
-    /// Reads live what rollouts are told from, where a watch may be behind.
+    /// Reads the objects that show the state of rollouts, because a watch may be outdated.
     pub(super) async fn read_pools(&self) -> Result<(), GatherError> {
         let kind = self.ctx.rollouts.watched_kind();
         if let Some(served) = resolve(self.ctx, &kind).await? {
@@ -185,16 +189,16 @@ impl Gathering<'_> {
                     known.item.rollout = progress(self.ctx, &gone, ChangeKind::New).await?;
                     known.followed = Some(gone);
                 }
-                // Others have a part in it, and it stays without ours.
+                // Others own fields of it, and it stays without ours.
                 (Some(_), Some(_), Some(left)) => {
                     known.item.rollout = progress(self.ctx, left, ChangeKind::Edited).await?
                 }
-                // It is on its way out, and not gone.
+                // It is being deleted, but still exists.
                 _ => {}
             }
             return Ok(());
         }
-        // What is blocked or set aside is not waited for, whether it exists or not.
+        // Blocked and skipped items are not waited for, whether their objects exist or not.
         let is_followed = !matches!(known.item.operation, Operation::Blocked | Operation::Skipped);
         if let Some(object) = known.followed.as_ref().filter(|_| is_followed) {
             known.item.overridden = BTreeMap::new();

@@ -17,7 +17,8 @@ use advisor_core::plan::target;
 use advisor_engine::engine::version;
 
 impl Gathering<'_> {
-    /// What is known of an item, if neither the draft nor anything that its plan depends on has changed since.
+    /// The cached item, if neither its draft nor anything else that its plan depends on has
+    /// changed.
     pub(super) async fn reused(
         &self,
         draft: &Draft,
@@ -33,7 +34,7 @@ impl Gathering<'_> {
             return Ok(None);
         }
         let (now, then) = (self.circumstances(draft, choices, drafted), &known.circumstances);
-        // What changes nothing has no effect, whatever the rollouts look like, its own among them.
+        // An item that changes nothing has no effect, whatever the state of the rollouts.
         let same = known.draft == *draft
             && then.definition == now.definition
             && then.unwatched == now.unwatched
@@ -50,7 +51,8 @@ impl Gathering<'_> {
         if !self.all && !to_write && !changed {
             return Ok(Some(known.item.clone()));
         }
-        // What was refused may be allowed now, without any change of the object. And what stays of a removal is told by other objects.
+        // What was refused may be allowed now without any change of the object. And what remains of
+        // a removal depends on other objects.
         let may_differ =
             self.all && known.item.operation == Operation::Remove && self.ctx.rollouts.has_effects(&known.item.target);
         if known.item.operation == Operation::Blocked || may_differ {
@@ -59,26 +61,27 @@ impl Gathering<'_> {
         let target = &known.item.target;
         let kind = match self.ctx.cluster.look_up_object(&target.empty()).await {
             Ok(Some(kind)) => kind,
-            // That its group does not answer is the engine's to tell.
+            // If its group does not answer, the engine reports that.
             Ok(None) | Err(LookUpError::Group(_)) => return Ok(None),
             Err(LookUpError::Cluster(source)) => {
                 return Err(GatherError::Object { object: target.to_string(), source });
             }
         };
-        // An object that can't be read is the engine's to judge.
+        // If the object can't be read, the engine decides what that means.
         let Ok(live) = self.engine.get(&kind, target.namespace.as_deref(), &target.name).await else {
             return Ok(None);
         };
         if known.item.resource_version == live.as_deref().and_then(version) {
             return Ok(Some(known.item.clone()));
         }
-        // Somebody has edited what is none of our business: nothing to ask the server for. Not where it decides what sets machines in motion.
+        // Somebody edited fields that do not concern us: no request is needed. Except when this
+        // decides what reboots machines.
         let plain = !self.all && draft.unwanted.is_empty() && !self.ctx.rollouts.has_effects(target);
         let document = document::of(self.profile.kinds(), target);
         Ok(live.filter(|_| plain).and_then(|live| from_preview::unmoved(draft, document, &known.item, &live)))
     }
 
-    /// What the plan of `draft` depends on beside its object, as it is now.
+    /// The present state of what the plan of `draft` depends on besides its object.
     pub(super) fn circumstances(&self, draft: &Draft, choices: &Choices, drafted: &Drafted) -> Circumstances {
         let desired = desired(draft);
         let target = target::target(draft);
@@ -98,7 +101,7 @@ impl Gathering<'_> {
         if rollouts.has_effects(target) { rollouts.plan_fingerprint() } else { String::new() }
     }
 
-    /// The version of the object's CRD, as far as a watch told it.
+    /// The version of the object's CRD, if a watch has reported it.
     fn definition(&self, desired: &Value) -> Option<String> {
         let kind = desired.get("kind").and_then(Value::as_str);
         let declared = self.profile.kinds().iter().find(|declared| Some(declared.kind.kind) == kind)?;
@@ -106,7 +109,7 @@ impl Gathering<'_> {
     }
 }
 
-/// Whether `subject` is the object of that reference.
+/// Whether `subject` is the object `target`.
 fn is_of(subject: &Subject, target: &TargetRef) -> bool {
     (subject.group.as_str(), &subject.kind, &subject.namespace, &subject.name)
         == (target.group(), &target.kind, &target.namespace, &target.name)

@@ -1,4 +1,5 @@
-//! What is watched for a configuration: the objects that its plan is made from and about, and nothing else that its profile declares.
+//! Determines what is watched for a configuration: the objects that its plan reads or is about, and
+//! nothing else that its profile declares.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +13,12 @@ use advisor_core::api::{Item, TargetRef, VirtPlatformConfigSpec};
 use advisor_engine::engine::{Engine, Kinds};
 use advisor_engine::registry::{self, WatchScope};
 
-/// Opens the watches that `config` will need, so that a replica which comes to lead has them. What can't be opened now is
-/// opened then.
+/// Opens the watches that `config` will need, so that a standby replica has them when it becomes
+/// the leader. Those that can't be opened now are opened then.
 pub(in crate::controller) async fn warm(ctx: &Context, config: &str, spec: &VirtPlatformConfigSpec, items: &[Item]) {
     let Some(profile) = registry::find(ctx.profiles, config) else { return };
     let options = spec.options.as_ref().and_then(|options| options.get(profile.about().options_key));
-    // What does not parse is not planned either.
+    // Options that are not valid are not planned either.
     let Ok(planner) = profile.configure(options) else { return };
     let seen = |subject: Subject, version: Option<String>| ctx.triggers.seen(config, subject, version);
     let engine = Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen);
@@ -31,8 +32,9 @@ pub(in crate::controller) async fn warm(ctx: &Context, config: &str, spec: &Virt
     }
 }
 
-/// Which of the profile's kinds are served. What is not served may come: its CRD is followed. Kinds whose group does not answer are not
-/// watched: they are asked for again with whatever is Blocked.
+/// Looks up which of the profile's kinds are served. The CRDs of all of them are followed, since
+/// others may be installed later. Kinds whose group does not answer are not watched: they are
+/// looked up again together with Blocked items.
 pub(super) async fn served_kinds(
     ctx: &Context,
     config: &str,
@@ -48,16 +50,16 @@ pub(super) async fn served_kinds(
     Ok(engine.served(kinds).await?)
 }
 
-/// The objects that the planner reads, those that must be there among them.
+/// The objects that the planner reads, including its prerequisites.
 pub(super) fn reads(planner: &dyn Planner) -> Vec<Read> {
     let needed = planner.prerequisites().into_iter().filter_map(|needed| needed.object);
     planner.reads().into_iter().chain(needed).collect()
 }
 
-/// The same, as references.
+/// Like [`reads`], as references.
 pub(super) fn read_targets(planner: &dyn Planner) -> impl Iterator<Item = TargetRef> {
     reads(planner).into_iter().map(|Read { kind, namespace, name, .. }| TargetRef {
-        // Which of the versions it is read in makes no difference to who it is.
+        // The version in which it is read does not matter for its identity.
         api_version: format!("{}/{}", kind.group, kind.versions.first().unwrap_or(&"")),
         kind: kind.kind.to_owned(),
         namespace,
@@ -65,7 +67,8 @@ pub(super) fn read_targets(planner: &dyn Planner) -> impl Iterator<Item = Target
     })
 }
 
-/// What is watched for `targets`: the rest of what the profile declares costs nothing. The pools always are.
+/// The scopes to watch for `targets`: the other kinds that the profile declares cost nothing. Pools
+/// are always watched.
 pub(super) fn scopes(
     ctx: &Context,
     profile: &dyn Profile,
@@ -74,7 +77,7 @@ pub(super) fn scopes(
 ) -> Vec<Scope> {
     let targets: Vec<_> = targets.into_iter().collect();
     let declared = registry::watched(profile).into_iter().filter_map(|WatchScope { kind, namespace, name }| {
-        // CRDs are followed by a watch of their own.
+        // CRDs have a watch of their own.
         let served = served.get(&kind).filter(|_| kind.group != "apiextensions.k8s.io")?;
         Some(Scope { served: served.clone(), namespace, name })
     });

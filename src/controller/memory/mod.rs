@@ -1,5 +1,5 @@
-//! What the process remembers of a configuration between two looks. All of it can be lost at any moment: it only saves
-//! requests.
+//! What the process remembers of a configuration between two reconciles. Everything can be lost at
+//! any moment: it only saves requests.
 //!
 //! ```text
 //!   timing     when to look again: what is due, pauses after errors, gaps between events
@@ -23,10 +23,10 @@ pub(super) use plan_cache::{CachedItem, Circumstances, Drafted, PlanCache, Slow}
 pub(super) use report::{LastReport, Settled, our_status};
 pub(super) use timing::Timing;
 
-/// What is remembered of one configuration.
+/// The memory of one configuration.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// The object that all this is about.
+    /// The uid of the object that all of this is about.
     pub(super) uid: Option<String>,
     /// When to look again.
     pub(super) timing: Timing,
@@ -36,18 +36,18 @@ pub(super) struct Memory {
     pub(super) report: LastReport,
 }
 
-/// Whether a configuration is to be looked at.
+/// Whether a configuration is to be reconciled.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Now,
-    /// Something has happened, which may wait for so long.
+    /// Something has happened, but the reconcile must wait for this long.
     After(Duration),
     /// Nothing has happened.
     Rest,
 }
 
 impl Memory {
-    /// Nothing is remembered of the object with this uid.
+    /// An empty memory of the object with this uid.
     pub(super) fn of(uid: Option<String>) -> Self {
         Self { uid, ..Self::default() }
     }
@@ -82,8 +82,9 @@ impl Memory {
         first_write || asked || (self.timing.is_due() && !settled.is_applying() && !self.report.deferred)
     }
 
-    /// A look at the configuration, which was `seen` at its beginning, has failed: nothing of the plan is trusted any more, and it is made
-    /// again after the pause that is returned. `is_race` says that something has only moved meanwhile.
+    /// Records that a reconcile failed, at whose beginning the configuration was `seen`. The plan
+    /// is no longer trusted and is made again after the returned pause. `is_race` means that
+    /// something merely changed in the meantime.
     pub(super) fn has_failed(&mut self, seen: Settled, name: &str, is_race: bool) -> Duration {
         self.report.has_failed(seen);
         self.plan.forget();

@@ -1,39 +1,40 @@
-//! How closely looks at one configuration may follow each other when nothing but events causes them. Pure: time is an argument.
+//! How closely reconciles of one configuration may follow each other if only events cause them.
+//! Pure: time is an argument.
 //!
-//! An event that leaves the operator time to breathe is looked at without delay. Looks that follow close upon each other, since
-//! something changes all the time, are spaced by gaps that grow. In the long run there is one look each [`REFILL`], whatever the
-//! rhythm of the events.
+//! An event that comes after some quiet time is handled without delay. Reconciles in quick
+//! succession, because something changes all the time, are spaced by growing gaps. In the long run
+//! there is one reconcile each [`REFILL`], whatever the rhythm of the events.
 
 use std::time::Duration;
 
 use operator_kit::backoff::Backoff;
 use tokio::time::Instant;
 
-/// An event that comes so soon after a look follows it closely.
+/// An event within this time after a reconcile follows it closely.
 const CLOSE: Duration = Duration::from_millis(300);
-/// The gap after the second look in a row; it doubles from look to look.
+/// The gap after the second reconcile in a row; it doubles from one to the next.
 const GAP: Backoff = Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(30) };
-/// Looks that events may cause before they are counted one by one.
+/// The number of reconciles that events may cause before they are limited to one each [`REFILL`].
 const CREDIT: u32 = 256;
-/// How long it takes until one of them is given back.
+/// The time until one of them is given back.
 const REFILL: Duration = Duration::from_secs(10);
 
-/// The looks at one configuration that only events caused.
+/// The reconciles of one configuration that only events caused.
 #[derive(Debug, Default)]
 pub(super) struct Pacing {
-    /// How many have followed each other closely.
+    /// The number that have followed each other closely.
     row: u32,
-    /// When the last look ended, whatever caused it.
+    /// When the last reconcile ended, whatever caused it.
     ended: Option<Instant>,
-    /// When the first event came that no look has followed yet.
+    /// When the first event came that no reconcile has followed yet.
     asked: Option<Instant>,
-    /// How many were made that have not been given back, and up to when that was reckoned.
+    /// The number of reconciles that were made and not given back yet, as of `reckoned`.
     spent: u32,
     reckoned: Option<Instant>,
 }
 
 impl Pacing {
-    /// An event has come, or waits: how long it has to wait.
+    /// How long an event that has come, or is waiting, must wait.
     pub(super) fn wait(&mut self, now: Instant) -> Duration {
         let asked = *self.asked.get_or_insert(now);
         let gap = match self.ended.filter(|ended| asked - *ended < CLOSE) {
@@ -45,7 +46,7 @@ impl Pacing {
         gap.max(refill)
     }
 
-    /// The look that the event waited for begins.
+    /// Records that the reconcile for the waiting event begins.
     pub(super) fn begin(&mut self, now: Instant) {
         let asked = self.asked.unwrap_or(now);
         let close = self.ended.is_some_and(|ended| asked - ended < CLOSE);
@@ -54,13 +55,13 @@ impl Pacing {
         (self.spent, self.reckoned) = (CREDIT.min(spent + 1), Some(reckoned));
     }
 
-    /// A look has ended, whatever caused it.
+    /// Records that a reconcile has ended, whatever caused it.
     pub(super) fn end(&mut self, now: Instant) {
         self.ended = Some(now);
         self.asked = None;
     }
 
-    /// The gap that belongs between the last look and one that follows it closely.
+    /// The gap between the last reconcile and one that follows it closely.
     fn gap(&self) -> Duration {
         match self.row {
             0 => Duration::ZERO,
@@ -68,7 +69,7 @@ impl Pacing {
         }
     }
 
-    /// What is spent, and since when nothing has been given back.
+    /// The number that is spent, and since when nothing has been given back.
     fn reckon(&self, now: Instant) -> (u32, Instant) {
         let Some(reckoned) = self.reckoned.filter(|_| self.spent > 0) else { return (0, now) };
         let back = u32::try_from((now - reckoned).as_secs() / REFILL.as_secs()).unwrap_or(u32::MAX);
@@ -85,7 +86,8 @@ mod tests {
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
-    /// When looks of ten milliseconds begin, in seconds, while something happens `every` so often for so long.
+    /// The times, in seconds, at which reconciles of ten milliseconds begin while an event comes
+    /// `every` so often.
     fn looks(pacing: &mut Pacing, start: Instant, every: Duration, lasting: Duration) -> Vec<f64> {
         let (mut now, mut begun) = (start, Vec::new());
         let mut next_event = start;
@@ -95,7 +97,7 @@ mod tests {
             if now >= start + lasting {
                 return begun;
             }
-            // Whatever has happened up to now is seen by this look.
+            // This reconcile sees everything that has happened up to now.
             while next_event <= now {
                 next_event += every;
             }
@@ -123,11 +125,12 @@ mod tests {
         let (mut pacing, start) = (Pacing::default(), Instant::now());
         looks(&mut pacing, start, 20 * MILLISECOND, Duration::from_secs(120));
         let ended = pacing.ended.unwrap();
-        // An event in the middle of the changes waits, and is no calm for having waited.
+        // An event in the middle of the changes waits, and its waiting does not count as quiet
+        // time.
         pacing.asked = None;
         assert!(pacing.wait(ended) > Duration::from_secs(29), "{pacing:?}");
         assert!(pacing.wait(ended + CLOSE) > Duration::from_secs(29), "{pacing:?}");
-        // The changes have ended with the look; somebody edits half a second later.
+        // The changes end with the reconcile; somebody edits half a second later.
         pacing.asked = None;
         let edit = ended + 500 * MILLISECOND;
         assert_eq!(pacing.wait(edit), Duration::ZERO);
@@ -136,7 +139,7 @@ mod tests {
         assert_eq!(pacing.wait(edit), Duration::ZERO, "the changes begin anew: {pacing:?}");
     }
 
-    /// Somebody who edits, looks at what came of it and edits again is never kept waiting.
+    /// Somebody who edits, looks at the result and edits again is never kept waiting.
     #[test]
     fn t19_events_that_leave_time_between_them_are_followed_one_by_one() {
         let (mut pacing, start) = (Pacing::default(), Instant::now());

@@ -26,27 +26,28 @@ pub(in crate::controller) struct PlanCache {
     pub(in crate::controller) drafted: Option<Arc<Drafted>>,
     /// The items, by name.
     pub(in crate::controller) items: BTreeMap<String, CachedItem>,
-    /// Of the items that the status shows: their hash, and the fields that they were made from.
+    /// For the items in the status: their hash, and the fields that they were made from.
     shown: BTreeMap<String, (String, BTreeMap<String, Glimpse>)>,
-    /// Since when an item can't be planned for a reason that may pass by itself.
+    /// Since when an item can't be planned because of an obstacle that may disappear without a
+    /// person.
     blocked_since: Option<Instant>,
     /// Since when the owners of unchanged objects have reported that something is wrong with them, by item.
     troubles: BTreeMap<String, Instant>,
     /// Since when the objects of items that are waited for have been in effect.
     in_effect: BTreeMap<String, Timestamp>,
-    /// Items under way that have come no further, by name.
+    /// Items in progress that do not advance, by name.
     pub(in crate::controller) slow: BTreeMap<String, Slow>,
 }
 
-/// An item that has come no further.
+/// An item that does not advance.
 pub(in crate::controller) struct Slow {
-    /// What was said of it.
+    /// Its last message.
     pub(in crate::controller) text: String,
-    /// Since when.
+    /// Since when the message has been the same.
     pub(in crate::controller) since: Instant,
-    /// When it was asked what holds it up.
+    /// When its holdup was last searched for.
     pub(in crate::controller) asked: Option<Instant>,
-    /// What was found.
+    /// The holdup that was found.
     pub(in crate::controller) found: String,
 }
 
@@ -56,53 +57,54 @@ pub(in crate::controller) struct Drafted {
     pub(in crate::controller) generation: i64,
     pub(in crate::controller) drafts: Vec<Draft>,
     pub(in crate::controller) inputs: Vec<Input>,
-    /// What administrators have excluded.
+    /// The objects that administrators have excluded.
     pub(in crate::controller) exclusions: Exclusions,
-    /// The parts of the profile of which nothing is wanted here.
+    /// The features that are left out on this cluster.
     pub(in crate::controller) left_out: Vec<LeftOutFeature>,
-    /// What the profile used of the objects that it read.
+    /// The part of the read objects that the profile used.
     pub(in crate::controller) used: Remembered,
-    /// The drafts whose objects may not be watched, with what to do for that.
+    /// The drafts whose objects may not be watched, with the remedy.
     pub(in crate::controller) unwatched: BTreeMap<String, String>,
 }
 
-/// A planned item, and what it was planned from.
+/// A planned item, with everything it was planned from.
 #[derive(Clone)]
 pub(in crate::controller) struct CachedItem {
     pub(in crate::controller) item: PlanItem,
-    /// Name, labels and spec of the object, where its rollout is followed.
+    /// Name, labels and spec of the object, if its rollout is followed.
     pub(in crate::controller) followed: Option<Tracked>,
-    /// What the plan depends on beside draft and object, as it was then.
+    /// The inputs of the preview other than draft and object, as of then. If they are equal now,
+    /// the cached item is still valid.
     pub(in crate::controller) circumstances: Circumstances,
     /// The draft.
     pub(in crate::controller) draft: Draft,
 }
 
-/// What the plan of an item depends on beside its draft and its object.
+/// The inputs of an item's preview other than its draft and its object.
 #[derive(Clone, PartialEq)]
 pub(in crate::controller) struct Circumstances {
-    /// Its object may not be watched.
+    /// Whether its object may not be watched.
     pub(in crate::controller) unwatched: bool,
-    /// The version of the CRD: defaults and rules come from there.
+    /// The version of the CRD, which determines defaults and validation.
     pub(in crate::controller) definition: Option<String>,
-    /// What the rollouts look like, as far as the plan depends on them.
+    /// A text for the state of the rollouts, as far as the plan depends on it.
     pub(in crate::controller) rollouts: String,
-    /// What other configurations want of the object.
+    /// The claims of other configurations to the object.
     pub(in crate::controller) claims: Vec<Claim>,
-    /// Why an administrator has set it aside, if one has.
+    /// The reason why an administrator skips it, if so.
     pub(in crate::controller) set_aside: Result<Option<String>, String>,
-    /// What spec wants of it otherwise.
+    /// The overrides of it in the spec.
     pub(in crate::controller) overrides: Vec<Override>,
 }
 
 impl PlanCache {
-    /// Nothing of the plan is trusted any more: everything is read and previewed again.
+    /// Forgets the plan: everything is read and previewed again.
     pub(in crate::controller) fn forget(&mut self) {
         self.drafted = None;
         self.items.clear();
     }
 
-    /// `items` are what the status shows now, as far as they are in `plan`.
+    /// Records that the status now shows `items`, as far as they belong to `plan`.
     pub(in crate::controller) fn show(&mut self, items: &[Item], plan: &Plan) {
         for fresh in &plan.items {
             if items.iter().any(|item| item.name == fresh.name && item.item_hash == fresh.hash) {
@@ -111,10 +113,10 @@ impl PlanCache {
         }
     }
 
-    /// What has moved of `fresh` since it was shown as `item`.
+    /// The changes in `fresh` since it was shown as `item`.
     pub(in crate::controller) fn since(&self, item: &Item, fresh: &PlanItem) -> Vec<String> {
         match self.shown.get(&fresh.name) {
-            // Of what was not previewed no values are known.
+            // An item that was not previewed has no known values.
             Some(_) if matches!(item.operation, Operation::Blocked | Operation::Skipped | Operation::Deferred) => {
                 Vec::new()
             }
@@ -156,8 +158,8 @@ impl PlanCache {
         self.in_effect.retain(|name, _| items.contains_key(name));
     }
 
-    /// Whether the owner of the item's object has had `trouble` for long enough to say so. Owners say that they are degraded while
-    /// they do their work.
+    /// Whether the owner of the item's object has reported `trouble` for long enough to pass it on.
+    /// Owners report that they are degraded while they work.
     pub(in crate::controller) fn is_troubled(&mut self, item: &str, trouble: bool, patience: Duration) -> bool {
         if !trouble {
             self.troubles.remove(item);
@@ -166,7 +168,7 @@ impl PlanCache {
         self.troubles.entry(item.to_owned()).or_insert_with(Instant::now).elapsed() >= TROUBLED.min(patience)
     }
 
-    /// How long it takes until the next trouble has lasted for long enough.
+    /// The time until the next trouble has lasted for long enough.
     pub(in crate::controller) fn doubt(&self, patience: Duration) -> Option<Duration> {
         let rests = self.troubles.values().map(|since| TROUBLED.min(patience).saturating_sub(since.elapsed()));
         rests.filter(|rest| !rest.is_zero()).min()

@@ -8,23 +8,23 @@ use kube::ResourceExt;
 /// What was reported of one configuration.
 #[derive(Default)]
 pub(in crate::controller) struct LastReport {
-    /// The configuration as it was when the last look ended.
+    /// The configuration at the end of the last reconcile.
     pub(in crate::controller) settled: Option<Settled>,
-    /// The configuration as it was when a look at it failed, until one succeeds.
+    /// The configuration at the time of a failed reconcile, until one succeeds.
     pub(in crate::controller) failed: Option<Settled>,
-    /// The version that our last status write replaced: a cache that still shows it is behind.
+    /// The version that our last status write replaced: a cache that still shows it is outdated.
     pub(in crate::controller) replaced_version: Option<String>,
-    /// Whether all that belongs into the audit trail is there.
+    /// Whether the audit trail is complete.
     pub(in crate::controller) recorded: bool,
     /// Whether the log has said that the CRD is too old.
     pub(in crate::controller) told_of_crd: bool,
-    /// When the status was written last.
+    /// When the status was last written.
     pub(in crate::controller) written_at: Option<Timestamp>,
-    /// Whether a status that is known waits for its time to be written.
+    /// Whether a new status is held back until its time.
     pub(in crate::controller) deferred: bool,
 }
 
-/// The part of a configuration that, unchanged, needs no look.
+/// The part of a configuration that needs no reconcile while it is unchanged.
 #[derive(Debug, PartialEq)]
 pub(in crate::controller) struct Settled {
     pub(in crate::controller) generation: Option<i64>,
@@ -43,7 +43,7 @@ impl LastReport {
 
     /// A look at the configuration, which was `seen` at its beginning, has failed.
     pub(super) fn has_failed(&mut self, seen: Settled) {
-        // It may have been written and only then have failed.
+        // The status may have been written before the failure.
         self.failed = self.settled.take().filter(|written| written.says_as(&seen)).or(Some(seen));
     }
 
@@ -72,13 +72,13 @@ impl Settled {
         }
     }
 
-    /// Whether `other` says the same, whatever became of it.
+    /// Whether `other` has the same content, whatever its status.
     pub(super) fn says_as(&self, other: &Self) -> bool {
         let said = |settled: &Self| (settled.generation, settled.uid.clone(), settled.replan.clone(), settled.deleting);
         said(self) == said(other)
     }
 
-    /// An approved plan is being executed.
+    /// Whether an approved plan is being executed.
     pub(super) fn is_executing(&self) -> bool {
         self.status.phase == Some(Phase::InProgress) && self.status.approval.is_some()
     }
@@ -90,7 +90,7 @@ impl Settled {
 
     /// An approved plan is to be executed of which nothing is written yet.
     pub(super) fn is_first_write(&self) -> bool {
-        // A removal that was made is remembered by its wait alone.
+        // A removal that was made is recorded only by its wait.
         let is_unwritten = |item: &Item| {
             item.operation == Operation::NoChange || (item.applied.is_none() && item.wait_started_at.is_none())
         };
@@ -98,7 +98,7 @@ impl Settled {
     }
 }
 
-/// The status without what others put into it.
+/// The status without the conditions of others.
 pub(in crate::controller) fn our_status(config: &VirtPlatformConfig) -> VirtPlatformConfigStatus {
     let mut status = config.status.clone().unwrap_or_default();
     conditions::retain_ours(&mut status.conditions);

@@ -18,7 +18,7 @@ fn settled_memory() -> Memory {
     Memory { report, ..Memory::default() }
 }
 
-/// A memory of a configuration at which events have caused looks that followed each other closely.
+/// The memory of a configuration for which events have caused reconciles in quick succession.
 fn hurried() -> (Memory, Instant) {
     let mut memory = settled_memory();
     let now = Instant::now();

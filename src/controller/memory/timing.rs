@@ -14,20 +14,20 @@ pub(super) const AFTER_ERROR: Backoff = Backoff { first: Duration::from_millis(5
 /// When to look at one configuration again.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Timing {
-    /// When to look without an event.
+    /// When to reconcile without an event.
     due: Option<Instant>,
-    /// The looks that only events caused.
+    /// How closely reconciles that only events cause may follow each other.
     pacing: Pacing,
     /// How many looks failed, one after the other.
     errors: u32,
     /// How many of them because something moved meanwhile.
     races: u32,
-    /// Since when looks have failed.
+    /// Since when reconciles have failed.
     failing_since: Option<Instant>,
 }
 
 impl Timing {
-    /// Whether it is time to look without an event.
+    /// Whether it is time to reconcile without an event.
     pub(in crate::controller) fn is_due(&self) -> bool {
         self.due.is_some_and(|due| due <= Instant::now())
     }
@@ -53,7 +53,7 @@ impl Timing {
         self.errors > 0
     }
 
-    /// For how long looks have failed.
+    /// How long reconciles have been failing.
     pub(in crate::controller) fn failing_for(&self) -> Duration {
         self.failing_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -82,7 +82,8 @@ impl Timing {
         pause
     }
 
-    /// The pause after one more error in a row: doubling, and up to a quarter longer so that many do not meet.
+    /// The pause after one more consecutive error: it doubles, and is up to a quarter longer so
+    /// that retries of many configurations do not coincide.
     pub(in crate::controller) fn pause_after_error(&mut self, name: &str) -> Duration {
         self.errors = self.errors.saturating_add(1);
         self.failing_since.get_or_insert_with(Instant::now);

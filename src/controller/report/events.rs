@@ -8,19 +8,21 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use advisor_cluster::Note;
 use advisor_core::api::{Approval, Item, ItemState, Operation, Phase, VirtPlatformConfigStatus as Status};
 use advisor_core::plan::decision::reason::{condition, event};
+use advisor_core::plan::items::message;
 
-/// Progress is written at most this often: a rollout of hundreds of machines reports every second.
+/// The shortest time between two writes that only report progress: a rollout of hundreds of
+/// machines reports every second.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A plan that waits is shown anew at most this often, however many objects change at once.
+/// The shortest time between two versions of a waiting plan, however many objects change at once.
 const REVISION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// An event can be missing of what is not older: a process is back by then. Well within the hour that events are kept, so that none
-/// is recorded a second time.
+/// Events of changes that are older than this are not missing: a process is back by then. Much
+/// shorter than the hour for which events are kept, so that none is recorded a second time.
 const LOST_AT_MOST: Duration = Duration::from_secs(300);
 
-/// How long a change must wait that only tells of progress, or shows a plan that changes by itself again and again; `None` if it can be
-/// written, or must be.
+/// How long a change must wait that only reports progress, or shows a plan that keeps changing by
+/// itself. `None` if it can, or must, be written now.
 pub(super) fn pause(old: &Status, new: &Status, written_at: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
     let waits = matches!(new.phase, Some(Phase::ReviewRequired | Phase::Drifted));
     let interval = if new.phase == Some(Phase::InProgress) && without_texts(old) == without_texts(new) {
@@ -34,7 +36,7 @@ pub(super) fn pause(old: &Status, new: &Status, written_at: Option<Timestamp>, n
     interval.checked_sub(passed.unsigned_abs()).filter(|rest| !rest.is_zero())
 }
 
-/// `status` without the texts that tell of progress.
+/// `status` without the texts that report progress.
 fn without_texts(status: &Status) -> Status {
     let mut status = status.clone();
     status.items.iter_mut().for_each(|item| item.message.clear());
@@ -43,13 +45,13 @@ fn without_texts(status: &Status) -> Status {
     status
 }
 
-/// What belongs into the audit trail of the step from `old` to `new`.
+/// The events of the change from `old` to `new`, for the audit trail.
 pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
     let mut notes = Vec::new();
     let plan = new.plan_hash.clone().unwrap_or_default();
     for item in &new.items {
         let before = old.items.iter().find(|before| before.name == item.name);
-        // Only an execution writes: what a plan finds as wanted was not our doing.
+        // Only an execution writes: an item that a plan finds unchanged was not written by us.
         if old.phase == Some(Phase::InProgress) && before.is_some_and(|before| before.state != item.state) {
             notes.extend(item_note(item));
         }
@@ -63,19 +65,19 @@ pub(super) fn notes(old: &Status, new: &Status) -> Vec<Note> {
     }
     let planned = old.plan_hash != new.plan_hash;
     if old.phase != new.phase || (planned && new.phase != Some(Phase::Completed)) {
-        // That a profile is advertised is no news.
+        // Advertising a profile is not an event.
         notes.extend(phase_note(&plan, new).filter(|note| note.reason != Phase::Ignored.name() || old.phase.is_some()));
     }
     notes
 }
 
-/// What of the audit trail may have been lost by a crash between `status` and its events: what happened just before `now`. Recorded
-/// again, each is the same event.
+/// The events that a crash between `status` and its events may have lost: those from just before
+/// `now`. Recorded again, each is the same event.
 pub(super) fn latest_notes(status: &Status, now: Timestamp) -> Vec<Note> {
     let plan = status.plan_hash.clone().unwrap_or_default();
     let is_recent = |at: &Time| now.duration_since(at.0).unsigned_abs() <= LOST_AT_MOST;
     let changed = status.items.iter().filter(|item| {
-        // Written by an execution, not found as wanted.
+        // Written by an execution, rather than found unchanged.
         let by_us = item.wait_started_at.is_some() || item.state == ItemState::Failed;
         by_us && item.last_transition_time.as_ref().is_some_and(is_recent)
     });
@@ -87,12 +89,13 @@ pub(super) fn latest_notes(status: &Status, now: Timestamp) -> Vec<Note> {
     notes
 }
 
-/// The stored time of the transition makes it this occurrence and no other, also after a crash.
+/// The key of an event. The stored time of the transition identifies the occurrence, even after a
+/// crash.
 fn key(plan: &str, what: &str, since: Option<&Time>) -> String {
     format!("{plan}/{what}/{}", since.map(|since| since.0.to_string()).unwrap_or_default())
 }
 
-/// Since when the phase has been what it is.
+/// When the present phase began.
 fn phase_since(status: &Status) -> Option<&Time> {
     let holds = status.phase.map(Phase::name);
     let condition = status.conditions.iter().find(|condition| Some(condition.type_.as_str()) == holds);
@@ -101,13 +104,13 @@ fn phase_since(status: &Status) -> Option<&Time> {
 
 fn phase_note(plan: &str, status: &Status) -> Option<Note> {
     let text = status.summary.as_ref().map(|summary| summary.text.clone()).unwrap_or_default();
-    // Another plan of which nothing is left to do is no news.
+    // Another plan with nothing left to do is not an event.
     let plan = if status.phase == Some(Phase::Completed) { "" } else { plan };
     let key = |what: &str| key(plan, what, phase_since(status));
     let note = |reason, action, warning| Some(Note { reason, action, warning, text: text.clone(), key: key(reason) });
     match status.phase? {
         Phase::ReviewRequired => note(Phase::ReviewRequired.name(), "Plan", false),
-        // Without an approval nothing is executed: what is as wanted is only not in effect yet.
+        // Without an approval nothing is executed: the plan is merely not in effect yet.
         Phase::InProgress => status.approval.as_ref().map(|approval| Note {
             reason: event::APPROVED,
             action: "Approve",
@@ -126,8 +129,9 @@ fn phase_note(plan: &str, status: &Status) -> Option<Note> {
     }
 }
 
-/// Whether `new` still says how the objects are of which `old` said `name`. Nothing is said of what is set aside, blocked, previewed later or under
-/// way; and what machines have, only of what is done.
+/// Whether `new` still covers the objects for which `old` reported `name`. Skipped, blocked,
+/// deferred and unfinished items report nothing; and what machines have is reported only for
+/// finished ones.
 fn is_looked_at(old: &Status, new: &Status, name: &str) -> bool {
     let is_done = matches!(new.phase, Some(Phase::Completed | Phase::CompletedWithUpgrade));
     let waits = matches!(new.phase, Some(Phase::ReviewRequired | Phase::Drifted)) && name == condition::OWNER_UNHEALTHY;
@@ -139,21 +143,21 @@ fn is_looked_at(old: &Status, new: &Status, name: &str) -> bool {
     (is_done || waits) && old.items.iter().filter(|item| !is_silent(item)).all(says)
 }
 
-/// That such a condition holds no longer.
+/// The event that such a condition has ended.
 fn over_note(status: &Status, name: &'static str) -> Option<Note> {
     let found = status.conditions.iter().find(|found| found.type_ == name)?;
     let (reason, text) = match name {
-        condition::OWNER_UNHEALTHY => (event::OWNER_HEALTHY, "No owner says any more that something is wrong."),
+        condition::OWNER_UNHEALTHY => (event::OWNER_HEALTHY, "Owners no longer report that something is wrong."),
         _ => (
             event::OVERRIDDEN_NO_MORE,
-            "Machines have all of what was applied again, but for what the approved plan had said.",
+            "Machines have everything that was applied again, except for overrides that the approved plan announced.",
         ),
     };
     let key = key("", reason, Some(&found.last_transition_time));
     Some(Note { reason, action: "Report", warning: false, text: text.to_owned(), key })
 }
 
-/// That a condition holds which nobody wants, as long as it does.
+/// The event that an undesired condition holds, while it does.
 fn condition_note(status: &Status, name: &'static str) -> Option<Note> {
     let found = status.conditions.iter().find(|found| found.type_ == name && found.status == "True")?;
     let key = key("", name, Some(&found.last_transition_time));
@@ -169,15 +173,17 @@ fn item_note(item: &Item) -> Option<Note> {
         ItemState::Failed => (event::ITEM_FAILED, true),
         ItemState::Pending | ItemState::InProgress => return None,
     };
-    let text = format!("{}: {}.", item.target_ref, item.message.trim_end_matches('.'));
-    // Whatever plan is on display by then.
+    // After its execution there is nothing left to change, which is no news here.
+    let message = item.message.strip_prefix(message::NO_CHANGE).map(|rest| rest.trim_start_matches([':', '.', ' ']));
+    let text = format!("{}: {}.", item.target_ref, message.unwrap_or(&item.message).trim_end_matches('.'));
+    // The same for every plan that may be on display by then.
     let key = key("", &item.name, item.last_transition_time.as_ref());
     Some(Note { reason, action: "Apply", warning, text, key })
 }
 
 fn approved(status: &Status, approval: &Approval) -> String {
     let plan = status.summary.as_ref().map(|summary| summary.plan.as_str()).unwrap_or_default();
-    // Whoever may edit the object chooses the name of the manager: it names a program, and nobody.
+    // Whoever edits the object chooses the name of the manager: it names a program, not a person.
     format!("Plan {plan} was approved by rule {}, in an edit of field manager {:?}.", approval.how, approval.by)
 }
 
@@ -214,7 +220,8 @@ mod tests {
         assert_eq!(pause(&one, &edited, Some(at(0)), at(1)), None, "an edit is answered at once");
     }
 
-    /// That trouble is over is told where it was looked for: not of what was set aside, is blocked, or has another plan by now.
+    /// The end of a problem is reported only for objects that were examined: not if an item is
+    /// skipped now, is blocked, or belongs to another plan.
     #[test]
     fn an_end_is_told_only_of_what_was_looked_at() {
         let item = |operation: Operation, state: ItemState| -> Item {
@@ -252,7 +259,7 @@ mod tests {
         }
     }
 
-    /// A crash between a status and its events loses none of them, and doubles none.
+    /// A crash between a status and its events loses none of them, and duplicates none.
     #[test]
     fn what_a_crash_may_have_lost_is_recorded_under_the_same_names() {
         let at = |second| Timestamp::from_second(second).unwrap();

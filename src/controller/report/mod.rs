@@ -20,7 +20,7 @@ use advisor_core::plan::status::conditions;
 use operator_kit::clock;
 use store::{StoredStatus, write_status};
 
-/// When what could not be recorded is recorded.
+/// When to record again what could not be recorded.
 const RECORD_AGAIN: Duration = Duration::from_secs(10);
 
 /// Records what a crash, or an error, has kept from the audit trail.
@@ -65,7 +65,7 @@ pub(super) async fn report(
     Ok(())
 }
 
-/// Writes the status if it says something new, and records what belongs into the audit trail.
+/// Writes the status if it has news, and records the events for the audit trail.
 async fn write_if_new(
     ctx: &Context,
     config: &VirtPlatformConfig,
@@ -103,7 +103,7 @@ async fn write_if_new(
     if written.status != new && !std::mem::replace(&mut last.told_of_crd, true) {
         tracing::warn!(
             config = name,
-            "the cluster leaves out parts of the status: its CRD is older than this program. Apply \
+            "the API server drops parts of the status, because the CRD is older than this program. Apply \
              crds/advisor.kubevirt.io_virtplatformconfigs.yaml of this release"
         );
     }
@@ -115,16 +115,17 @@ async fn write_if_new(
     tracing::info!(config = name, phase, plan = new.plan_hash, "status written");
     count(ctx, &name, old, &new, now);
     last.recorded &= record(ctx, config, &events::notes(old, &new), now).await;
-    // As it is stored: what comes back with the event of this write is nothing new.
+    // As stored: the status that comes back with the event of this write is not news.
     settled.status = written.status;
     last.settled = Some(settled);
     Ok(())
 }
 
-/// Says in an event, and returns for the log, that the object is so large that it can have no status.
+/// Records an event that the object is too large to have a status, and returns its text for the
+/// log.
 async fn tell_no_room(ctx: &Context, config: &VirtPlatformConfig, now: Timestamp) -> String {
     let text = advisor_core::api::spec_problem(&config.spec).unwrap_or_else(|| {
-        "The object leaves no room for a status: the API server refuses it as too large. Make its annotations and spec smaller."
+        "The object leaves no room for a status: the API server rejects it as too large. Make its annotations and spec smaller."
             .to_owned()
     });
     let key = format!("{}", config.metadata.generation.unwrap_or_default());
@@ -134,7 +135,8 @@ async fn tell_no_room(ctx: &Context, config: &VirtPlatformConfig, now: Timestamp
     text
 }
 
-/// The version of `config` that this write replaced. One that changed nothing makes no event to wait for.
+/// The version of `config` that this write replaced. A write that changed nothing causes no event
+/// to wait for.
 fn replaced(config: &VirtPlatformConfig, written: &StoredStatus) -> Option<String> {
     config.resource_version().filter(|version| *version != written.version)
 }
@@ -148,11 +150,11 @@ fn count_plan(ctx: &Context, name: &str, (old, new): (&Status, &Status), planned
     }
 }
 
-/// Counts what the step from `old` to `new` was.
+/// Counts the change from `old` to `new` in the metrics.
 fn count(ctx: &Context, name: &str, old: &Status, new: &Status, now: Timestamp) {
     let Some(phase) = new.phase else { return };
     let outcome = phase.name();
-    // What is merely not in effect yet has no approval.
+    // A plan that is merely not in effect yet has no approval.
     if old.phase == Some(Phase::InProgress)
         && phase != Phase::InProgress
         && let Some(approval) = &old.approval
@@ -166,7 +168,7 @@ fn count(ctx: &Context, name: &str, old: &Status, new: &Status, now: Timestamp) 
     }
 }
 
-/// Records `notes`, if that can be done now.
+/// Records `notes`. Returns whether all were recorded.
 async fn record(ctx: &Context, config: &VirtPlatformConfig, notes: &[Note], now: Timestamp) -> bool {
     let mut recorded = true;
     for note in notes {

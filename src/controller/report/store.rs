@@ -1,4 +1,4 @@
-//! The status of a configuration, written as a whole.
+//! Writes the status of a configuration as a whole.
 
 use advisor_cluster::{Cluster, ClusterError, Stored};
 use advisor_core::api::{VirtPlatformConfig, VirtPlatformConfigStatus};
@@ -6,17 +6,18 @@ use advisor_core::api::{VirtPlatformConfig, VirtPlatformConfigStatus};
 /// A status as the server has stored it.
 #[derive(Debug)]
 pub(super) struct StoredStatus {
-    /// The version of the configuration from now on.
+    /// The resourceVersion of the configuration after the write.
     pub(super) version: String,
-    /// The status: a CRD that is older than this program lacks fields, and the server leaves out what it does not know.
+    /// The status. It may differ from the one sent: a CRD that is older than this program lacks
+    /// fields, and the server drops what it does not know.
     pub(super) status: VirtPlatformConfigStatus,
 }
 
-/// Replaces the status of `config`, if that has not changed since it was read.
+/// Replaces the status of `config`, if `config` has not changed since it was read.
 ///
 /// # Errors
 ///
-/// As [`Cluster::replace_status`].
+/// As for [`Cluster::replace_status`].
 pub(super) async fn write_status(
     cluster: &Cluster,
     config: &VirtPlatformConfig,
@@ -24,6 +25,6 @@ pub(super) async fn write_status(
 ) -> Result<StoredStatus, ClusterError> {
     let object = VirtPlatformConfig { status: Some(status.clone()), ..config.clone() };
     let Stored { version, status } = cluster.replace_status(object).await?;
-    // It is stored, whatever it has become.
+    // It is stored, even if it does not parse.
     Ok(StoredStatus { version, status: serde_json::from_value(status).unwrap_or_default() })
 }

@@ -17,7 +17,7 @@ use advisor_core::plan::wire;
 use object::limits;
 use operator_kit::clock::now;
 
-/// Says in the status what can't be read. If that fails too, the log has said it.
+/// Reports in the status what can't be read. If that fails too, the log already has it.
 pub(in crate::controller) async fn report_unread(
     ctx: &Context,
     config: &VirtPlatformConfig,
@@ -35,7 +35,7 @@ pub(in crate::controller) async fn report_unread(
         Ok(Ok(mut written)) => {
             last.replaced_version = replaced(config, &written);
             conditions::retain_ours(&mut written.status.conditions);
-            // What comes back with the event of this write is nothing new.
+            // The status that comes back with the event of this write is not news.
             last.failed.iter_mut().for_each(|failed| failed.status = written.status.clone());
         }
         Ok(Err(error)) => tracing::debug!(config = config.name_any(), %error, "the status could not be written either"),
@@ -43,8 +43,8 @@ pub(in crate::controller) async fn report_unread(
     }
 }
 
-/// An object that no longer fits our types is told so, and its neighbours go on. The text is the same each time, and so
-/// is its time: a restart writes nothing new.
+/// Reports in the status that an object no longer matches our types; other objects are not
+/// affected. Text and time are the same on every run, so a restart writes nothing new.
 pub(in crate::controller) async fn reject(ctx: &Context, invalid: &InvalidObject) -> Next {
     let name = invalid.metadata.name.clone().unwrap_or_default();
     let memory = ctx.memory(&name);
@@ -54,7 +54,7 @@ pub(in crate::controller) async fn reject(ctx: &Context, invalid: &InvalidObject
         return Next::await_change();
     }
     ctx.stand_aside(&name, &mut memory);
-    // Corrected, it is looked at, whatever it looked like before.
+    // Once corrected, it is reconciled, whatever it was before.
     memory.report.settled = None;
     let message = format!(
         "This object does not match this version's schema: {}. Correct it, or delete it.",
@@ -70,7 +70,7 @@ pub(in crate::controller) async fn reject(ctx: &Context, invalid: &InvalidObject
         overridden: None,
         generation,
     };
-    // The object's own time, so that a restart says the same.
+    // The object's own time, so that a restart writes the same.
     let since = invalid.metadata.creation_timestamp.as_ref().map_or(jiff::Timestamp::UNIX_EPOCH, |time| time.0);
     let status = json!({
         "phase": Phase::Failed,
@@ -89,6 +89,6 @@ pub(in crate::controller) async fn reject(ctx: &Context, invalid: &InvalidObject
         Ok(Err(error)) => error.to_string(),
         Err(_) => "no answer".to_owned(),
     };
-    tracing::warn!(config = name, problem, "the object could not be told that it can't be read");
+    tracing::warn!(config = name, problem, "could not report in the status that the object is invalid");
     Next::requeue(memory.timing.pause_after_error(&name))
 }

@@ -1,5 +1,6 @@
-//! What matters of an object whose owner writes its status all the time ([`profile_sdk::is_talkative`]). Such kinds are watched in full,
-//! so that a status that says nothing new about the object's health costs no request.
+//! Finds what matters of an object whose owner writes its status all the time
+//! ([`profile_sdk::is_talkative`]). Such kinds are watched in full, so that a status with no news
+//! about the object's health costs no request.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,8 +9,8 @@ use serde_json::Value;
 
 use advisor_core::plan::items::health;
 
-/// A number that is the same as long as nothing changes of `object` but what its status says beside its health. `None` if that can't be
-/// told.
+/// A hash that stays the same while nothing changes in `object` except parts of its status that do
+/// not concern its health. `None` if it can't be computed.
 pub(super) fn of(object: &DynamicObject) -> Option<u64> {
     let mut object = serde_json::to_value(object).ok()?;
     let mut hasher = DefaultHasher::new();

@@ -1,5 +1,5 @@
-//! How the operator is: its watches, each with what became of its last request, and the configurations as it sees them.
-//! Read by whoever displays it; trouble is logged.
+//! The health of the operator: its watches, each with the result of its last request, and the
+//! configurations as it sees them. Read by whatever displays it; problems are logged.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -28,10 +28,11 @@ use advisor_cluster::Unended;
 use advisor_core::api::VirtPlatformConfig;
 use operator_kit::clock;
 
-/// Failures in a row that are worth a warning: one or two are a server that restarts.
+/// The number of consecutive failures that causes a warning: one or two may be a restart of the
+/// server.
 const WORTH_A_WARNING: u64 = 3;
 
-/// A watch that has failed for longer is no restart of the server.
+/// A watch that has failed for longer than this is not explained by a restart of the server.
 const FAILING: SignedDuration = SignedDuration::from_mins(5);
 
 /// Whether events of a kind reach the operator.
@@ -41,11 +42,12 @@ pub enum WatchState {
     Opening,
     /// The server has answered the last request to watch.
     Open,
-    /// The last request failed, or what it answered broke off or ended at once; it is tried again with growing pauses.
+    /// The last request failed, or its answer broke off or ended at once. It is retried with
+    /// growing pauses.
     Failing,
 }
 
-/// A watch that is open, or that should be.
+/// A watch that is open or should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchHealth {
     /// The API group; empty for the core group.
@@ -56,15 +58,16 @@ pub struct WatchHealth {
     pub kind: String,
     /// Whether its events arrive.
     pub state: WatchState,
-    /// Since when it has been in this state.
+    /// When it entered this state.
     pub since: Timestamp,
-    /// How often it was opened: once, and again after each end.
+    /// How many times it was opened: once, and again after each end.
     pub opened: u64,
-    /// How many requests failed, those of its lists too, and how many watches ended before they told anything.
+    /// The number of requests that failed, including those of its lists, and of watches that ended
+    /// before they reported anything.
     pub failures: u64,
 }
 
-/// What an operator knows of itself, shared between it and whoever displays it.
+/// What an operator knows about itself, shared with whatever displays it.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     watches: Arc<Mutex<BTreeMap<u64, Entry>>>,
@@ -80,13 +83,13 @@ struct Entry {
 }
 
 impl Health {
-    /// Every watch, in the order in which they were asked for.
+    /// Every watch, in the order in which they were begun.
     #[must_use]
     pub fn watches(&self) -> Vec<WatchHealth> {
         self.entries().values().map(|entry| entry.health.clone()).collect()
     }
 
-    /// The configurations as they were seen last, but for those that do not fit our types.
+    /// The configurations as last seen, except those that do not match our types.
     #[must_use]
     pub fn configurations(&self) -> Vec<VirtPlatformConfig> {
         let known = self.configs.get().map(Store::state).unwrap_or_default();
@@ -95,9 +98,10 @@ impl Health {
         configs
     }
 
-    /// What keeps the operator from seeing what it must see; nothing if it is ready.
+    /// Problems that keep the operator from seeing what it must see; none if it is ready.
     ///
-    /// Only its own kind and the CRDs: another kind that can't be watched is named in the status of whoever needs it.
+    /// Only its own kind and the CRDs count: if another kind can't be watched, the status of every
+    /// configuration that needs it says so.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let (watches, now) = (self.watches(), clock::now());
@@ -105,23 +109,23 @@ impl Health {
         needed
             .iter()
             .filter_map(|kind| match watches.iter().find(|watch| watch.kind == **kind) {
-                None => Some(format!("{kind} is not served or can't be listed yet; the log says why")),
+                None => Some(format!("{kind} is not served or can't be listed yet; see the log for the reason")),
                 Some(watch) if watch.opened == 0 => Some(format!("{kind} is not watched yet")),
                 Some(watch) if watch.state == WatchState::Failing && now.duration_since(watch.since) > FAILING => {
-                    Some(format!("{kind} can't be watched any more since {}; the log says why", watch.since))
+                    Some(format!("{kind} has not been watched since {}; see the log for the reason", watch.since))
                 }
                 Some(_) => None,
             })
             .collect()
     }
 
-    /// Configurations are seen in `store` from now on.
+    /// Reads configurations from `store` from now on.
     pub(in crate::controller) fn sees(&self, store: Store<DeserializeGuard<VirtPlatformConfig>>) {
-        // An operator is run once; another one would have a health of its own.
+        // An operator is run once; another one would have its own health.
         let _ = self.configs.set(store);
     }
 
-    /// A watch of `kind` begins. It is listed until the answer is dropped.
+    /// Begins a watch of `kind`. It is listed until the returned handle is dropped.
     pub(in crate::controller) fn begin(&self, kind: &ApiResource) -> WatchHandle {
         let health = WatchHealth {
             group: kind.group.clone(),
@@ -143,7 +147,7 @@ impl Health {
     }
 }
 
-/// One watch, as long as it is wanted.
+/// One watch, while it is needed.
 pub(in crate::controller) struct WatchHandle {
     all: Health,
     id: u64,
@@ -156,7 +160,8 @@ impl Drop for WatchHandle {
 }
 
 impl WatchHandle {
-    /// `client`, for the requests of this watch alone: what becomes of them is noted, and they are spaced where they come to nothing.
+    /// `client` for the requests of this watch only: their results are recorded, and they are
+    /// delayed if they lead nowhere.
     pub(in crate::controller) fn client(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let (all, id) = (self.all.clone(), self.id);
@@ -166,7 +171,7 @@ impl WatchHandle {
                 let query = request.uri().query().unwrap_or_default();
                 let is_watch = query.contains("watch=true");
                 let lists = query.contains("sendInitialEvents=true");
-                // The pages of a list follow each other.
+                // The pages of a list follow each other without a pause.
                 if !query.contains("continue=") {
                     tokio::time::sleep(all.pause(id)).await;
                 }
@@ -188,7 +193,8 @@ impl WatchHandle {
         Client::new(service, namespace)
     }
 
-    /// `events`, those of this watch: one that breaks off is not open until its next request is answered.
+    /// `events` of this watch: after one that breaks off, the watch is not open until its next
+    /// request is answered.
     pub(in crate::controller) fn follow<K, S>(
         self,
         events: S,
@@ -205,7 +211,7 @@ impl WatchHandle {
 }
 
 impl Health {
-    /// How long the next request of the watch has to wait.
+    /// How long the next request of the watch must wait.
     fn pause(&self, id: u64) -> Duration {
         self.entries().get(&id).map_or(Duration::ZERO, |entry| entry.reopening.wait(Instant::now()))
     }
@@ -215,13 +221,13 @@ impl Health {
         let Some(entry) = entries.get_mut(&id) else { return };
         entry.reopening.opened(lists, Instant::now());
         entry.health.opened += 1;
-        // One that has ended at once again and again has to show first that this time it does not.
+        // A watch that repeatedly ended at once must first show that it stays open this time.
         if u64::from(entry.reopening.futile()) < WORTH_A_WARNING {
             entry.is_well();
         }
     }
 
-    /// Something has become of the watch that is open.
+    /// Records a sign of life, or the end, of the open watch.
     fn hears(&self, id: u64, sign: Sign) {
         let mut entries = self.entries();
         let Some(entry) = entries.get_mut(&id) else { return };
@@ -237,13 +243,14 @@ impl Health {
         }
     }
 
-    /// Not counted as a failure: a request that failed has been counted, and an old version is no failure.
+    /// Not counted as a failure: a failed request has already been counted, and an expired version
+    /// is not a failure.
     fn broke_off(&self, id: u64, error: &watcher::Error) {
         let mut entries = self.entries();
         let Some(Entry { health, .. }) = entries.get_mut(&id) else { return };
         health.enter(WatchState::Failing);
         if Unended::is_cause_of(error) {
-            tracing::warn!(kind = health.kind, %error, "the server did not end the watch in its time; it is opened again");
+            tracing::warn!(kind = health.kind, %error, "the server did not end the watch in time; reopening it");
         }
     }
 
@@ -258,7 +265,8 @@ impl Health {
         health.enter(WatchState::Failing);
         let WatchHealth { group, version, kind, .. } = health;
         match answer {
-            // Kinds that are not served are an ordinary state, and a list in pages follows a refused stream.
+            // Kinds that are not served are a normal state, and after a refused stream a list in
+            // pages is tried.
             Some(StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY) => {}
             Some(code @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)) if *failures_in_a_row == 1 => {
                 tracing::warn!(
@@ -266,7 +274,7 @@ impl Health {
                     version,
                     kind,
                     code = code.as_u16(),
-                    "the right to list and watch is missing; changes are not seen"
+                    "the right to list and watch is missing, so changes go unnoticed"
                 );
             }
             Some(code) if *failures_in_a_row == WORTH_A_WARNING => {
@@ -281,7 +289,7 @@ impl Health {
 }
 
 impl Entry {
-    /// Events arrive.
+    /// Events arrive again.
     fn is_well(&mut self) {
         if self.failures_in_a_row >= WORTH_A_WARNING {
             tracing::info!(kind = self.health.kind, "the watch is open again");
@@ -290,7 +298,8 @@ impl Entry {
         self.health.enter(WatchState::Open);
     }
 
-    /// The watch has ended before it told anything. How often in a row is known of watches alone: each of them was opened.
+    /// The watch ended before it reported anything. The number in a row counts only watches that
+    /// were opened.
     fn ended_at_once(&mut self) {
         let futile = u64::from(self.reopening.futile());
         self.failures_in_a_row = futile;
@@ -302,7 +311,7 @@ impl Entry {
                 group,
                 version,
                 kind,
-                "the watch ends as soon as it is opened: does a proxy before the API server cut it off? Trying again"
+                "the watch ends as soon as it is opened: does a proxy in front of the API server cut it off? Trying again"
             );
         }
     }
@@ -329,7 +338,7 @@ mod tests {
         (health, watched)
     }
 
-    /// A watch that is opened and ends after so long.
+    /// A watch that is opened and ends after `lived`.
     async fn one(health: &Health, id: u64, lived: Duration) -> WatchState {
         advance(health.pause(id)).await;
         health.opened(id, false);
@@ -354,7 +363,7 @@ mod tests {
         one(&health, watched.id, Duration::ZERO).await;
         let problem =
             |health: &Health| health.problems().into_iter().find(|told| told.starts_with("VirtPlatformConfig"));
-        assert!(problem(&health).is_some_and(|told| told.contains("can't be watched any more")));
+        assert!(problem(&health).is_some_and(|told| told.contains("has not been watched since")));
 
         advance(health.pause(watched.id)).await;
         health.opened(watched.id, false);

@@ -1,4 +1,4 @@
-//! The body of an answer that tells how it comes along: what it means is somebody else's business.
+//! The body of an answer that reports its progress. What that means is up to others.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,18 +8,18 @@ use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
-/// What is told of a body.
+/// An event in the life of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sign {
-    /// Data has come.
+    /// Data has arrived.
     Data,
-    /// It has been open for the time that was asked for.
+    /// It has been open for the requested time.
     Lasted,
-    /// It has ended, with or without an error, or nobody reads it any more.
+    /// It has ended, with or without an error, or is no longer read.
     Ended,
 }
 
-/// A body, and who is told of it.
+/// A body, and the function that its events are reported to.
 pub(super) struct Listened<B, F: FnMut(Sign)> {
     inner: B,
     lasting: Option<Pin<Box<Sleep>>>,
@@ -28,7 +28,8 @@ pub(super) struct Listened<B, F: FnMut(Sign)> {
 }
 
 impl<B, F: FnMut(Sign)> Listened<B, F> {
-    /// `inner`; `tell` is told when it is still open after `lasting`, beside all else.
+    /// Wraps `inner`. `tell` is called for its events, including that it is still open after
+    /// `lasting`.
     pub(super) fn new(inner: B, lasting: Duration, tell: F) -> Self {
         Self { inner, lasting: Some(Box::pin(sleep(lasting))), tell, ended: false }
     }

@@ -1,10 +1,11 @@
 //! Watches that are opened and closed while the operator runs.
 //!
-//! One watch for each kind, shared by all configurations that depend on it. Only metadata is asked for and nothing of it
-//! is kept: an event says which object is in which version, and [`Triggers`] knows whether that matters. Of the kinds of Kubernetes
-//! itself, of which a cluster has many, single objects are watched. The exception is
-//! the kind that tells about rollouts, which is handed to [`Rollouts`] in full. CRDs are watched all the time, so that
-//! a kind is seen when it is installed.
+//! There is one watch for each kind, shared by all configurations that depend on it. Only metadata
+//! is requested and none of it is kept: an event says which object is in which version, and
+//! [`Triggers`] knows whether that matters. For built-in kinds, of which a cluster has many
+//! objects, single objects are watched. The exception is the kind that shows the state of rollouts,
+//! which is passed to [`Rollouts`] in full. CRDs are watched all the time, so that a kind is
+//! noticed when it is installed.
 
 mod content;
 pub(super) mod health;
@@ -36,18 +37,19 @@ use advisor_cluster::{Cluster, Served, Subject};
 use advisor_core::api::TargetRef;
 use advisor_core::rollout::{Rollouts, Tracked};
 
-/// How long a first list may take before planning goes on without its watch.
+/// How long a first list may take before planning continues without its watch.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// So many refusals, one after the other, take a right away that was there.
+/// The number of consecutive refusals after which an existing right counts as removed.
 const REFUSALS: u32 = 2;
 
-/// When to ask again after a change of a CRD, which discovery follows with a lag; each pause counts from the one before.
+/// When to ask again after a change of a CRD, which discovery follows with a delay; each pause
+/// starts after the previous one.
 const DISCOVERY_LAG: [Duration; 3] = [Duration::from_millis(300), Duration::from_millis(700), Duration::from_secs(2)];
 /// When to ask again if the kind is still not served.
 const LONG_LAG: [Duration; 3] = [Duration::from_secs(3), Duration::from_secs(7), Duration::from_secs(15)];
 
-/// The objects that tell about rollouts could not be listed.
+/// The objects that show the state of rollouts could not be listed.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind} could not be listed within {} s: is the right to list and watch them missing?", SYNC_TIMEOUT.as_secs())]
 pub(super) struct NotListed {
@@ -65,7 +67,7 @@ struct WatchKey {
     name: Option<&'static str>,
 }
 
-/// A kind to watch: everywhere or in one namespace, all objects or those of one name.
+/// A kind to watch: everywhere or in one namespace, all objects or those with one name.
 #[derive(Clone)]
 pub(super) struct Scope {
     pub(super) served: Served,
@@ -73,12 +75,12 @@ pub(super) struct Scope {
     pub(super) name: Option<&'static str>,
 }
 
-/// How far the first list of a watch is.
+/// The state of a watch's first list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Listing {
     Awaited,
     Listed,
-    /// It is asked for again, with pauses: the right may come.
+    /// It is requested again, with pauses: the right may be granted.
     Forbidden,
 }
 
@@ -95,9 +97,9 @@ pub(super) struct Watches {
 
 #[derive(Default)]
 struct WatchTable {
-    /// CRDs of kinds that profiles declare, and the version that was told last.
+    /// CRDs of kinds that profiles declare, with the last reported version.
     crds: BTreeMap<String, String>,
-    /// What configurations look at the rollouts for.
+    /// The objects whose rollouts matter to each configuration.
     rolling: BTreeMap<String, Vec<Interest>>,
 }
 
@@ -106,7 +108,7 @@ struct Open {
     users: BTreeSet<String>,
     task: AbortHandle,
     listing: watch::Receiver<Listing>,
-    /// Somebody has planned without its first list.
+    /// Whether somebody has planned without its first list.
     given_up: Arc<AtomicBool>,
 }
 
@@ -141,12 +143,12 @@ impl Watches {
         lock(&self.open)
     }
 
-    /// Watches `kinds` for `config` as well, and waits until their first lists are read: what is read afterwards can't
-    /// change unnoticed. Returns those that may not be listed and watched.
+    /// Watches `kinds` for `config` as well, and waits for their first lists, so that nothing that
+    /// is read afterwards can change unnoticed. Returns those that may not be listed and watched.
     ///
     /// # Errors
     ///
-    /// If the rollouts could not be listed in time: what is not known of them must not be taken for absent.
+    /// If the rollouts could not be listed in time: unknown pools must not be treated as absent.
     pub(super) async fn follow(&self, config: &str, kinds: &[Scope]) -> Result<Vec<Scope>, NotListed> {
         let mut waiting: Vec<watch::Receiver<Listing>> = Vec::new();
         {
@@ -165,7 +167,7 @@ impl Watches {
                         watches.insert(key(scope), open);
                     }
                 }
-                // What was waited for once tells when it has listed after all.
+                // A list that was waited for once reports when it is complete after all.
                 let awaited = watches.get(&key(scope)).filter(|open| !open.given_up.load(Ordering::SeqCst));
                 waiting.extend(awaited.map(|open| open.listing.clone()));
             }
@@ -179,8 +181,8 @@ impl Watches {
         let watches = self.watches();
         let listing = |open: &Open| *open.listing.borrow();
         if !in_time {
-            tracing::warn!(config, "a watch has not listed its objects in time; planning goes on without it");
-            // Without the pools nothing is planned: they are waited for again.
+            tracing::warn!(config, "a watch has not listed its objects in time; planning continues without it");
+            // Nothing is planned without the pools, so they are waited for again.
             let asked = kinds.iter().map(key).filter(|key| *key != full_key).filter_map(|key| watches.get(&key));
             asked.for_each(|open| open.given_up.store(true, Ordering::SeqCst));
         }
@@ -192,7 +194,7 @@ impl Watches {
         Ok(forbidden.cloned().collect())
     }
 
-    /// Watches nothing but `kinds` for `config` any more.
+    /// Closes the watches of `config` except those of `kinds`.
     pub(super) fn keep_only(&self, config: &str, kinds: &[Scope]) {
         let wanted: BTreeSet<_> = kinds.iter().map(key).collect();
         let mut watches = self.watches();
@@ -207,7 +209,7 @@ impl Watches {
         self.watches().clear();
     }
 
-    /// Watches nothing for `config` any more.
+    /// Closes all watches of `config`.
     pub(super) fn leave(&self, config: &str) {
         self.state().rolling.remove(config);
         let mut watches = self.watches();
@@ -217,7 +219,8 @@ impl Watches {
         watches.retain(|_, open| !open.users.is_empty());
     }
 
-    /// `config` depends on the rollouts of these objects; those that are under way also for their progress.
+    /// Records that `config` depends on the rollouts of these objects, and on the progress of those
+    /// with `true`.
     pub(super) fn follow_rollouts<'a>(&self, config: &str, objects: impl IntoIterator<Item = (&'a Tracked, bool)>) {
         let interests = objects.into_iter().map(|(tracked, is_rolling)| {
             let rolling = is_rolling.then(|| self.rollouts.outline(tracked));
@@ -227,12 +230,13 @@ impl Watches {
         self.state().rolling.insert(config.to_owned(), interests);
     }
 
-    /// The version of the CRD as it was told last; `None` if there is none.
+    /// The last reported version of the CRD; `None` if it does not exist.
     pub(super) fn crd_version(&self, name: &str) -> Option<String> {
         self.state().crds.get(name).cloned()
     }
 
-    /// Follows the CRDs of `names`, as (CRD, group, kind), until the process ends.
+    /// Follows the CRDs in `names`, which maps each CRD to its (group, kind), until the process
+    /// ends.
     pub(super) fn follow_crds(&self, names: BTreeMap<String, (String, String)>) -> impl Future<Output = ()> + use<> {
         let resource = ApiResource::erase::<
             k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -273,7 +277,8 @@ impl Watches {
                     if !began {
                         continue;
                     }
-                    // Discovery follows its CRDs a moment later: what was asked in between is asked again.
+                    // Discovery follows its CRDs after a moment: what was asked in between is asked
+                    // again.
                     let (cluster, triggers, state) = (cluster.clone(), triggers.clone(), state.clone());
                     let group = group.clone();
                     let plural = name.split('.').next().unwrap_or_default().to_owned();
@@ -342,7 +347,7 @@ impl Watches {
                     }
                     StreamItem::Began => {}
                     StreamItem::Listed => {
-                        // Whoever was there before a reconnect and is not there now is in no event.
+                        // No event reports an object that was deleted during a reconnect.
                         refusals = 0;
                         let before = listing.send_replace(Listing::Listed);
                         if before != Listing::Awaited || given_up.swap(false, Ordering::SeqCst) {
@@ -352,7 +357,7 @@ impl Watches {
                     StreamItem::Forbidden => {
                         refusals += 1;
                         let before = *listing.borrow();
-                        // A server that starts refuses for a moment what it does not know yet.
+                        // A server that is starting refuses for a moment what it does not know yet.
                         if before == Listing::Forbidden || (before == Listing::Listed && refusals < REFUSALS) {
                             continue;
                         }
@@ -411,7 +416,7 @@ impl Watches {
 }
 
 impl Scope {
-    /// Whether events of the object come through its watch.
+    /// Whether its watch reports events of the object.
     pub(super) fn covers(&self, target: &TargetRef) -> bool {
         let resource = &self.served.resource;
         (resource.group.as_str(), resource.kind.as_str()) == (target.group(), target.kind.as_str())
@@ -419,7 +424,7 @@ impl Scope {
             && self.name.is_none_or(|name| target.name == name)
     }
 
-    /// What an administrator adds to the rights of the operator, where they are missing.
+    /// The rule that an administrator must add to the rights of the operator if they are missing.
     pub(super) fn remedy(&self) -> String {
         let ApiResource { group, plural, .. } = &self.served.resource;
         let place = match self.namespace {
@@ -428,7 +433,7 @@ impl Scope {
         };
         let only = self.name.map(|name| format!("resourceNames: [{name:?}], ")).unwrap_or_default();
         format!(
-            "a right is missing, without which changes would not be seen. Add this rule to {place} of the operator: \
+            "the operator may not watch this kind, so it would miss changes. Add this rule to {place} of the operator: \
              {{apiGroups: [{group:?}], resources: [{plural:?}], {only}verbs: [\"list\", \"watch\"]}}"
         )
     }
@@ -454,7 +459,7 @@ fn fingerprint(rollouts: &dyn Rollouts, rolling: Option<&Tracked>) -> String {
     rolling.map_or_else(|| rollouts.plan_fingerprint(), |tracked| rollouts.progress_fingerprint(tracked))
 }
 
-/// Marks the configurations for which the rollouts look different now.
+/// Marks the configurations for which the state of the rollouts has changed.
 fn tell_rollouts(state: &Mutex<WatchTable>, triggers: &Triggers, rollouts: &dyn Rollouts) {
     let mut concerned = Vec::new();
     for (config, interests) in &mut lock(state).rolling {
@@ -496,7 +501,7 @@ fn key(scope: &Scope) -> WatchKey {
     }
 }
 
-/// The object as JSON, without what is half of it and never needed.
+/// The object as JSON, without managedFields, which are half of it and never needed.
 fn full(mut object: DynamicObject) -> Option<Value> {
     object.meta_mut().managed_fields = None;
     serde_json::to_value(object).ok()

@@ -1,9 +1,10 @@
-//! When a watch may be asked for again. Pure: time is an argument.
+//! When a watch may be requested again. Pure: time is an argument.
 //!
-//! kube pauses after an error. A watch that ends without one is opened again at once, which is right after its time, and a flood of
-//! requests where a proxy ends each watch as soon as it is opened. What counts is the time between two openings: a watch that has lasted
-//! costs no pause when it ends, one that came to nothing costs a pause that grows.
-//! Lists that fail count alike: kube forgets its pauses with each list that it begins.
+//! kube pauses after an error. A watch that ends without one is opened again at once. That is right
+//! after its regular end, but causes a flood of requests if a proxy ends each watch as soon as it
+//! is opened. What counts is the time between two openings: a watch that lasted costs no pause when
+//! it ends, a futile one costs a growing pause. Failed lists count too: kube resets its pauses with
+//! each list that it begins.
 
 use std::time::Duration;
 
@@ -11,58 +12,59 @@ use tokio::time::Instant;
 
 use operator_kit::backoff::{Backoff, spread};
 
-/// The time between two openings after the first one that came to nothing; it doubles.
+/// The time between two openings after the first futile one; it doubles.
 const GAP: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(30) };
-/// A watch that ends so soon came to nothing, whatever it told.
+/// A watch that ends within this time was futile, whatever it reported.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// A watch that is open for so long is well, even if it had nothing to tell. No shorter than the longest gap: proxies that end what
-/// is silent for half a minute are common, and cost no event.
+/// A watch that stays open for this long is healthy, even if it reported nothing. Not shorter than
+/// the longest gap: proxies that end connections after half a minute of silence are common, and
+/// lose no event.
 pub(super) const LASTING: Duration = GAP.longest;
 
-/// What became of the watches of one kind.
+/// The history of the watches of one kind.
 #[derive(Debug)]
 pub(super) struct Reopening {
-    /// How many came to nothing, one after the other.
+    /// The number of consecutive futile watches.
     futile: u32,
-    /// How many lists failed, one after the other.
+    /// The number of consecutive failed lists.
     failed_lists: u32,
     not_before: Option<Instant>,
     open: Option<Opened>,
-    /// So that replicas, and kinds, do not meet.
+    /// Varies the pauses, so that replicas and kinds do not coincide.
     seed: u32,
 }
 
 #[derive(Debug)]
 struct Opened {
     at: Instant,
-    /// Begins with all that is there: what it tells first is no news.
+    /// Whether it begins with everything that exists: its first reports are not news.
     lists: bool,
     has_told: bool,
 }
 
 impl Reopening {
-    /// Nothing was asked yet.
+    /// Before the first request.
     pub(super) fn new(seed: u32) -> Self {
         Self { futile: 0, failed_lists: 0, not_before: None, open: None, seed }
     }
 
-    /// How many watches have come to nothing, one after the other.
+    /// The number of consecutive futile watches.
     pub(super) fn futile(&self) -> u32 {
         self.futile
     }
 
-    /// How long the next request has to wait.
+    /// How long the next request must wait.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         self.not_before.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
     }
 
-    /// A watch is open; `lists` says that it begins with a list.
+    /// Records that a watch is open; `lists` means that it begins with a list.
     pub(super) fn opened(&mut self, lists: bool, now: Instant) {
         self.failed_lists = 0;
         self.open = Some(Opened { at: now, lists, has_told: false });
     }
 
-    /// The watch tells something. Returns whether that shows that it is well.
+    /// Records a report of the watch. Returns whether it proves that the watch is healthy.
     pub(super) fn told(&mut self, now: Instant) -> bool {
         let Some(open) = &mut self.open else { return false };
         open.has_told = true;
@@ -73,12 +75,12 @@ impl Reopening {
         is_well
     }
 
-    /// The watch has been open for [`LASTING`].
+    /// Records that the watch has been open for [`LASTING`].
     pub(super) fn lasted(&mut self) {
         self.futile = 0;
     }
 
-    /// The watch has ended. Returns whether it came to nothing.
+    /// Records that the watch has ended. Returns whether it was futile.
     pub(super) fn ended(&mut self, now: Instant) -> bool {
         let Some(open) = self.open.take() else { return false };
         let lived = now - open.at;
@@ -94,7 +96,7 @@ impl Reopening {
         is_futile
     }
 
-    /// A list was answered with an error, or not at all.
+    /// Records that a list was answered with an error, or not at all.
     pub(super) fn list_failed(&mut self, now: Instant) {
         self.failed_lists = self.failed_lists.saturating_add(1);
         self.not_before = Some(now + self.gap(self.failed_lists));
@@ -113,7 +115,7 @@ mod tests {
         Duration::from_secs_f64(seconds)
     }
 
-    /// When watches that live for so long are opened within so many seconds.
+    /// The times at which watches that live for `lives` are opened `within` so many seconds.
     fn openings(reopening: &mut Reopening, lives: Duration, tells: bool, lists: bool, within: f64) -> Vec<f64> {
         let start = Instant::now();
         let (mut now, mut openings) = (start, Vec::new());
@@ -162,7 +164,7 @@ mod tests {
         assert!(openings.windows(2).all(|pair| pair[1] - pair[0] < 2.6), "{openings:?}");
     }
 
-    /// Where a list that is streamed never ends well, each opening costs a list.
+    /// If a streamed list never ends properly, each opening costs a list.
     #[test]
     fn t17_lists_that_are_streamed_again_and_again_are_spaced() {
         let mut reopening = Reopening::new(7);

@@ -1,4 +1,4 @@
-//! Lists and watches as streams: streamed lists where the server can, pages where it can't.
+//! Lists and watches as streams: streamed lists if the server supports them, otherwise pages.
 
 use std::time::Duration;
 
@@ -14,18 +14,19 @@ use super::health::WatchHandle;
 use advisor_cluster::ClusterError;
 use operator_kit::backoff::{Backoff, spread};
 
-/// Objects in one page of a list: small pages keep the memory small, whatever the cluster holds.
+/// Objects in one page of a list: small pages limit the memory, whatever the cluster holds.
 const PAGE_SIZE: u32 = 50;
 /// How long a streamed list may be silent.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long after a failure it is asked again: longer each time.
+/// The first and the longest pause after a failure; it doubles in between.
 const AFTER_FAILURE: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(30) };
-/// What fails after it has gone on for so long fails for the first time again.
+/// After this long without a failure, the next one counts as the first again.
 const LASTING: Duration = Duration::from_secs(10);
-/// Answers to a streaming list from a server that can't: before Kubernetes 1.32, or with the feature switched off.
+/// Status codes with which a server refuses a streaming list: before Kubernetes 1.32, or with the
+/// feature switched off.
 const CANNOT_STREAM: [u16; 2] = [400, 422];
 
-/// What a metadata watch tells.
+/// An event of a metadata watch.
 pub(super) enum StreamItem {
     Began,
     Changed(Object),
@@ -35,16 +36,17 @@ pub(super) enum StreamItem {
     Forbidden,
 }
 
-/// An object in a version, or gone.
+/// An object in a version, or deleted.
 pub(super) struct Object {
     pub(super) namespace: Option<String>,
     pub(super) name: String,
     pub(super) version: Option<String>,
-    /// What matters of it, where that can be told ([`super::content`]).
+    /// A hash of what matters of it, if known ([`super::content`]).
     pub(super) content: Option<u64>,
 }
 
-/// What happens to the objects of a kind, or to the one of that name; `content` tells what matters of one.
+/// The events of the objects of a kind, or of the one called `only`; `content` computes the hash of
+/// what matters of one.
 pub(super) fn events<K>(
     api: Api<K>,
     kind: &str,
@@ -83,11 +85,12 @@ where
     })
 }
 
-/// Lists and watches with one request, or with a list in small pages where the server can't stream it. With `only`, the objects of that
-/// name: whoever may list and watch only those may do it this way. What is forbidden is asked for again, with pauses, and begins with a list.
+/// Lists and watches with one request, or with a list in small pages if the server can't stream it.
+/// With `only`, just the objects with that name: this works even for clients that may list and
+/// watch only those. A forbidden request is repeated with pauses, and begins with a list.
 ///
-/// A server that does not know streaming lists at all ignores the wish and never ends the list: after
-/// [`STREAM_TIMEOUT`] pages are used for good.
+/// A server that does not know streaming lists at all ignores the request for one and never ends
+/// the list: after [`STREAM_TIMEOUT`] pages are used from then on.
 pub(super) fn list_and_watch<K>(
     api: Api<K>,
     only: Option<&str>,
@@ -116,23 +119,24 @@ where
     })
 }
 
-/// Where the events come from.
+/// The source of the events.
 struct WatchSource<K> {
     api: Api<K>,
     config: watcher::Config,
     events: BoxStream<'static, watcher::Result<Event<K>>>,
-    /// In pages, since the server can't stream.
+    /// Whether it uses pages, because the server can't stream.
     paged: bool,
-    /// It has streamed a whole list.
+    /// Whether it has streamed a whole list.
     proven: bool,
-    /// How often it has failed, one time after the other. That a list begins is no success: kube's own back-off takes it for one, and
-    /// lists a kind that can't be listed every second for ever (kube-runtime 5.0, utils/stream_backoff.rs: each `Ok` resets it).
+    /// The number of consecutive failures. The beginning of a list does not count as a success:
+    /// kube's own back-off treats it as one, and would list a kind that can't be listed every
+    /// second forever (kube-runtime 5.0, utils/stream_backoff.rs: each `Ok` resets it).
     failures: u32,
-    /// Since when it goes on.
+    /// Since when it has been running.
     resumed: Instant,
-    /// Goes on after this.
+    /// The pause before it continues.
     pause: Option<Duration>,
-    /// Goes on with a list.
+    /// Whether it continues with a list.
     anew: bool,
 }
 
@@ -185,7 +189,8 @@ where
                 Ok(Event::Init | Event::InitApply(_)) => {}
                 Err(error) => {
                     self.pause = Some(self.after_failure(Instant::now()));
-                    // kube would go on where it was, and nobody could tell when it goes on: a list says so.
+                    // kube would continue where it was, and nobody could see when it continues: a
+                    // list shows that.
                     self.anew = is_forbidden(error);
                 }
             }
@@ -193,7 +198,8 @@ where
         }
     }
 
-    /// The pause after one more failure: doubling, and up to a quarter longer so that watches that fail together do not meet.
+    /// The pause after one more failure: it doubles, and is up to a quarter longer so that watches
+    /// that fail together do not coincide.
     fn after_failure(&mut self, now: Instant) -> Duration {
         if now - self.resumed > LASTING {
             self.failures = 0;
@@ -203,7 +209,7 @@ where
     }
 }
 
-/// Whether the watch ended because nothing is served there any more.
+/// Whether the watch ended because the kind is no longer served.
 pub(super) fn is_not_served(error: &watcher::Error) -> bool {
     answer(error).is_some_and(|status| matches!(ClusterError::from(kube::Error::Api(status)), ClusterError::NotServed))
 }
@@ -213,7 +219,7 @@ pub(super) fn is_forbidden(error: &watcher::Error) -> bool {
     answer(error).is_some_and(|status| status.code == 403)
 }
 
-/// What the server answered instead of a list or a watch.
+/// The server's answer instead of a list or a watch.
 fn answer(error: &watcher::Error) -> Option<Box<Status>> {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))

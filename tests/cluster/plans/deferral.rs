@@ -85,7 +85,7 @@ async fn what_comes_later_than_it_is_needed_is_a_fault_of_the_profile() {
     let plan = world.plan(&drafts).await;
     assert_eq!(plan.items[0].operation, Operation::Blocked);
     assert!(
-        plan.items[0].message.contains("namespace planned comes only with the later item namespace"),
+        plan.items[0].message.contains("namespace planned is created only by the later item namespace"),
         "{}",
         plan.items[0].message
     );

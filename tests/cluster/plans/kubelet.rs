@@ -104,7 +104,7 @@ async fn a_kubelet_config_is_done_when_every_machine_has_what_was_made_of_it_als
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let told = told_until_done(&world, &wanted, None).await;
-    assert!(told[0].contains("has not rendered without it yet"), "{told:#?}");
+    assert!(told[0].contains("to render a configuration without it"), "{told:#?}");
     assert!(!machines_have(&world, "422").await);
     simulator.stop().await;
 }
@@ -123,7 +123,7 @@ async fn a_refused_kubelet_config_has_failed_with_what_the_controllers_say() {
     for _ in 0..1000 {
         match progress_of(&world, &wanted, ChangeKind::New).await {
             Rollout::Failed(text) => {
-                assert!(text.contains("refuse it") && text.contains("cgroupDriver"), "{text}");
+                assert!(text.contains("rejects it") && text.contains("cgroupDriver"), "{text}");
                 simulator.stop().await;
                 return;
             }

@@ -174,7 +174,7 @@ async fn a_kubelet_config_says_whose_kubelets_restart() {
     let refused = world.item(&config(json!({"failSwapOn": false}))).await;
     assert_eq!(refused.operation, Operation::Blocked);
     assert!(
-        refused.message.contains("the machine-config controllers refuse /spec/kubeletConfig/failSwapOn"),
+        refused.message.contains("the Machine Config Operator rejects /spec/kubeletConfig/failSwapOn"),
         "{}",
         refused.message
     );

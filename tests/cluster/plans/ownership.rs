@@ -81,7 +81,7 @@ async fn s1_what_an_apply_can_not_take_away_is_said() {
         without.unwanted = vec!["/spec/text".into(), "/spec/mode".into(), "/spec/memory".into()];
         let item = world.item_of(without.clone()).await;
         assert_eq!(item.operation, Operation::NoChange);
-        let owns = format!("{name} owns it, and an apply can't take it away");
+        let owns = format!("{name} owns it, and an apply can't remove it");
         assert_eq!(
             item.kept,
             [
@@ -94,7 +94,7 @@ async fn s1_what_an_apply_can_not_take_away_is_said() {
         world.delete(&widget(json!({}))).await;
         world.apply(&widget(json!({"size": 1, "set": ["ours"]})), name).await;
         let item = world.item_of(without.clone()).await;
-        assert_eq!(item.kept, ["/spec/mode stays \"Slow\": nobody owns it, so it is a default of the kind"]);
+        assert_eq!(item.kept, ["/spec/mode stays \"Slow\": no field manager owns it, so it is a default of the kind"]);
         world.apply(&widget(json!({"size": 1, "set": ["ours"]})), &manager(PROFILE)).await;
         world.apply(&widget(json!({"size": 1})), name).await;
         // What is ours alone goes with it.
@@ -164,7 +164,11 @@ async fn a_field_of_another_configuration_is_not_taken_over() {
     world.apply(&widget(json!({"size": 1})), &manager("density")).await;
     let item = world.item(&widget(json!({"size": 2}))).await;
     assert_eq!(item.operation, Operation::Blocked);
-    assert!(item.message.starts_with("configuration density wants another value at /spec/size"), "{}", item.message);
+    assert!(
+        item.message.starts_with("configuration density wants a different value at /spec/size"),
+        "{}",
+        item.message
+    );
     assert_eq!(
         world.item(&widget(json!({"size": 1}))).await.operation,
         Operation::NoChange,
@@ -263,7 +267,11 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
 
     let foreign = world.item_of(removal("w")).await;
     assert_eq!(foreign.operation, Operation::Blocked, "it is not ours any more");
-    assert!(foreign.message.contains("is not ours to remove: all of it belongs to somebody"), "{}", foreign.message);
+    assert!(
+        foreign.message.contains("can't be removed by this configuration: all of it belongs to somebody"),
+        "{}",
+        foreign.message
+    );
     world.edit(&ours, json!({"metadata": {"finalizers": null}}), "widget-controller").await;
     world.delete(&ours).await;
 
@@ -349,7 +357,7 @@ async fn what_a_profile_never_creates_it_never_deletes() {
     let plan = Engine::new(&world.cluster, &world.pools, &unheard).plan(Basis::default(), task).await.unwrap();
     let item = &plan.items[0];
     assert_eq!(item.operation, Operation::Remove);
-    assert!(item.message.contains("the object stays for whoever installed it"), "{}", item.message);
+    assert!(item.message.contains("the object stays for those who installed it"), "{}", item.message);
     let left = world.execute(item).await;
     assert_eq!(left["spec"].get("size"), None, "{left}");
 }

@@ -54,12 +54,15 @@ async fn s16_what_the_served_schema_does_not_know_is_said_with_the_field() {
     for (spec, says) in [
         (
             json!({"unknown": 1}),
-            "this cluster's Widget (example.dev/v1) does not know the field .spec.unknown: update the operator",
+            "this cluster's Widget (example.dev/v1) does not have the field .spec.unknown: update the operator",
         ),
         (json!({"size": "text"}), ".spec.size: expected numeric"),
-        (json!({"map": [{"size": 1}]}), "the draft does not fit Widget (example.dev/v1): .spec.map"),
-        (json!({"map": [{"name": "a"}, {"name": "a"}]}), "the draft does not fit Widget (example.dev/v1): .spec.map"),
-        (json!({"set": ["a", "a"]}), "the draft does not fit Widget (example.dev/v1): .spec.set"),
+        (json!({"map": [{"size": 1}]}), "the draft does not match the schema of Widget (example.dev/v1): .spec.map"),
+        (
+            json!({"map": [{"name": "a"}, {"name": "a"}]}),
+            "the draft does not match the schema of Widget (example.dev/v1): .spec.map",
+        ),
+        (json!({"set": ["a", "a"]}), "the draft does not match the schema of Widget (example.dev/v1): .spec.set"),
         (json!({"size": 6000}), "spec.size"),
         (json!({"size": 2000}), "size must stay below 1000"),
     ] {
@@ -75,7 +78,7 @@ async fn s16_what_the_served_schema_does_not_know_is_said_with_the_field() {
     let descheduler = |spec: Value| json!({"apiVersion": "operator.openshift.io/v1", "kind": "KubeDescheduler", "metadata": {"name": "cluster", "namespace": "default"}, "spec": spec});
     blocked(
         &world.item(&descheduler(json!({"evictionLimits": {"node": 2}}))).await,
-        "does not know the field .spec.evictionLimits",
+        "does not have the field .spec.evictionLimits",
     );
     let item = world.item(&descheduler(json!({"profiles": ["KubeVirtRelieveAndMigrate"]}))).await;
     blocked(&item, "supported values: \"AffinityAndTaints\"");
@@ -128,8 +131,7 @@ async fn refusals_by_admission_quota_and_namespace_say_what_to_do() {
     let quotas: kube::Api<k8s_openapi::api::core::v1::ResourceQuota> =
         kube::Api::namespaced(world.admin.clone(), "default");
     quotas.patch_status("few", &Default::default(), &kube::api::Patch::Merge(counted)).await.unwrap();
-    becomes_blocked(&world, &config_map("c", json!({})), "a quota does not allow it: raise it, or free something")
-        .await;
+    becomes_blocked(&world, &config_map("c", json!({})), "Raise the quota, or free resources").await;
     world.delete(&quota).await;
 
     let mut astray = config_map("c", json!({}));
@@ -137,7 +139,7 @@ async fn refusals_by_admission_quota_and_namespace_say_what_to_do() {
     blocked(&world.item(&astray).await, "namespace nowhere does not exist: create it");
     let mut clusterwide = widget(json!({}));
     clusterwide["metadata"].as_object_mut().unwrap().remove("namespace");
-    blocked(&world.item(&clusterwide).await, "Widget is namespaced, and the draft has no namespace");
+    blocked(&world.item(&clusterwide).await, "Widget is namespaced, but the draft has no namespace");
     let unknown = json!({"apiVersion": "none.example/v1", "kind": "Nothing", "metadata": {"name": "n"}});
     blocked(&world.item(&unknown).await, "the cluster does not serve none.example/v1 Nothing: install its operator");
 }
@@ -152,7 +154,7 @@ async fn an_object_under_deletion_is_waited_for() {
     world.create(&held, "somebody").await;
     world.delete(&ours).await;
     let item = world.item(&ours).await;
-    blocked(&item, "is being deleted, held by finalizer example.dev/hold: it is planned again once it is deleted");
+    blocked(&item, "is being deleted, held by finalizer example.dev/hold; it will be planned again once it is deleted");
     assert!(!item.passing, "a finalizer may hold it for days: that is told");
     world.edit(&ours, json!({"metadata": {"finalizers": null}}), "somebody").await;
     assert_eq!(world.item(&ours).await.operation, Operation::Create);
@@ -214,7 +216,7 @@ webhooks:
 async fn s17_a_webhook_that_does_not_answer_blocks_its_object_for_the_time_being() {
     let world = World::start(&[]).await;
     world.install(UNREACHABLE).await;
-    let item = becomes_blocked(&world, &widget(json!({"size": 1})), "while a webhook does not answer").await;
+    let item = becomes_blocked(&world, &widget(json!({"size": 1})), "while a webhook does not respond").await;
     assert!(item.passing && item.message.contains("down.example.dev"), "{}", item.message);
     let installed = [("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "down")];
     world.lift(&installed, &widget(json!({"size": 1})), |item| item.operation == Operation::Create).await;
@@ -262,7 +264,7 @@ async fn faults_of_a_profile_are_blocked_items_or_a_clear_error() {
     let mark = world.plane.audit().mark();
     for (object, says) in [
         (with("/metadata/name", json!("")), "has no metadata.name"),
-        (with("/metadata/name", json!("No DNS")), "\"No DNS\" is no name for a Widget"),
+        (with("/metadata/name", json!("No DNS")), "\"No DNS\" is not a valid name for a Widget"),
         (with("/status", json!({"phase": "Running"})), "sets status"),
         (with("/metadata/uid", json!("u")), "metadata.uid"),
         (with("/metadata/creationTimestamp", json!("2026-01-01T00:00:00Z")), "metadata.creationTimestamp"),

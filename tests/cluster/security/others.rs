@@ -169,8 +169,9 @@ async fn bounds_of_what_others_annotate_block_and_say_so() {
     let operations: Vec<_> =
         (0..=limits::OPERATIONS).map(|_| json!({"op": "test", "path": "/spec/size", "value": 1})).collect();
     stage.edit("x", json!({"metadata": {"annotations": {PATCH: json!(operations).to_string()}}})).await;
-    let told =
-        stage.wait(NAME, "operations", |status| blocked(status, "x", "201 operations patch it, and at most 200 may"));
+    let told = stage.wait(NAME, "operations", |status| {
+        blocked(status, "x", "201 operations patch it, but at most 200 are allowed")
+    });
     assert_eq!(of(&told.await, "y").operation, Operation::NoChange);
     stage.edit("x", json!({"metadata": {"annotations": {PATCH: null}}})).await;
     stage.wait_for(NAME, "corrected", Phase::Completed).await;
@@ -179,7 +180,7 @@ async fn bounds_of_what_others_annotate_block_and_say_so() {
     let annotated =
         |text: &str| json!({"metadata": {"annotations": {"platform.kubevirt.io/disabled-resources": text}}});
     stage.edit("platform", annotated(&list(limits::EXCLUSIONS + 1))).await;
-    let says = "it names 1001 objects, and at most 1000 are read";
+    let says = "it names 1001 objects, but at most 1000 are allowed";
     stage.wait(NAME, "exclusions", |status| blocked(status, "x", says) && blocked(status, "y", says)).await;
     stage.edit("platform", annotated(&list(limits::EXCLUSIONS))).await;
     stage.wait_for(NAME, "corrected", Phase::Completed).await;

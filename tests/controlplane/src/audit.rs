@@ -1,7 +1,8 @@
-//! What the API server was asked, read from its audit log.
+//! The requests to the API server, read from its audit log.
 //!
-//! The server appends to the same file after a restart. It writes down (in the log mode `blocking`) that a write was received before
-//! it does anything for it. The line of an answer may come a moment after the answer, and after the event of the write.
+//! The server appends to the same file after a restart. In the log mode `blocking` it logs that it
+//! has received a write before it acts on it. The line of the answer may come a moment after the
+//! answer, and after the event of the write.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -13,8 +14,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-/// The policy file: every request once it is answered, watches once they begin, and writes already before anything comes of
-/// them. Bodies only of deletions, which say there, and not in the address, whether they are a dry run.
+/// The audit policy: every request once it is answered, watches once they begin, and writes also
+/// when they are received. Bodies only of deletions, because these have `dryRun` in the body
+/// instead of in the address.
 pub(crate) const POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -27,8 +29,8 @@ rules:
   omitStages: [RequestReceived]
 ";
 
-/// How long a request that was received may take until its answer is in the log. The log has the answer after whoever asked, and
-/// whoever watches, has it.
+/// How long the log may take to have the answer to a received request. Clients and watches get the
+/// answer before the log does.
 const ANSWERED: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(5);
 
@@ -38,7 +40,7 @@ pub struct Audit {
     log: PathBuf,
 }
 
-/// A moment in an audit log.
+/// A position in an audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u64);
 
@@ -49,52 +51,55 @@ pub struct Request {
     pub user: String,
     /// The user's groups: the organisations of the certificate, and what the server adds.
     pub groups: Vec<String>,
-    /// The program that asked, as it calls itself.
+    /// The name that the client program gives itself.
     pub user_agent: String,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or an HTTP verb in lower
-    /// case for what is not an object.
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or an
+    /// HTTP verb in lower case for a request that is not about an object.
     pub verb: String,
     /// The API group, empty for the core group.
     pub group: String,
-    /// The plural of the kind, empty for what is not an object.
+    /// The plural of the kind, empty if the request is not about an object.
     pub resource: String,
     /// `status`, `scale` and so on, or empty.
     pub subresource: String,
-    /// Empty for objects of the cluster, and for lists across namespaces.
+    /// Empty for cluster-scoped objects, and for lists across namespaces.
     pub namespace: String,
     /// Empty for lists.
     pub name: String,
-    /// Whether nothing was to be stored.
+    /// Whether it was a dry run.
     pub dry_run: bool,
     /// The HTTP status of the answer.
     pub code: u16,
-    /// Whether authorization refused it. Quotas, admission and what is being deleted are answered with 403 too.
+    /// Whether authorization refused it. Quotas, admission and deletions in progress also give a
+    /// 403.
     pub forbidden: bool,
     /// Path and query.
     pub uri: String,
     /// When the server received it.
     pub at: Timestamp,
-    /// How far the request had come when it was written down.
+    /// How far the request had come when it was logged.
     pub stage: Stage,
 }
 
-/// How far a request had come when the server wrote it down.
+/// How far a request had come when the server logged it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Stage {
-    /// Received, not answered; only of writes.
+    /// Received, not answered; logged only for writes.
     RequestReceived,
-    /// The answer has begun and goes on: a watch.
+    /// The answer has begun and continues: a watch.
     ResponseStarted,
     /// Answered.
     ResponseComplete,
-    /// The server failed within.
+    /// The server panicked.
     Panic,
 }
 
 impl Request {
-    /// Whether this changed something that is stored: an accepted create, update, patch or delete that is no dry run.
+    /// Whether this changed something that is stored: an accepted create, update, patch or delete
+    /// without dry run.
     ///
-    /// Reviews (`SelfSubjectAccessReview`, `TokenReview` and so on) are questions in the form of a create: no writes.
+    /// Reviews (`SelfSubjectAccessReview`, `TokenReview` and so on) are questions in the form of a
+    /// create, so no writes.
     #[must_use]
     pub fn is_write(&self) -> bool {
         let question = matches!(self.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io");
@@ -114,14 +119,15 @@ impl Audit {
         Self { log }
     }
 
-    /// The moment now: what is asked from here on comes after it.
+    /// The current position: later requests come after it.
     #[must_use]
     pub fn mark(&self) -> Mark {
         Mark(self.log.metadata().map_or(0, |data| data.len()))
     }
 
-    /// The requests since a moment, in the order of their answers, each once; a watch when it began. A write of which anything can
-    /// be seen is among them: what was received and has no answer yet is waited for.
+    /// The requests since a mark, each once, in the order of their answers; a watch counts from
+    /// when it begins. Waits for the answers to received writes, so that every write with a visible
+    /// effect is included.
     ///
     /// # Panics
     /// If the audit log cannot be read, or is not one.
@@ -137,7 +143,7 @@ impl Audit {
         }
     }
 
-    /// The answered requests since a moment, and how many have no answer yet.
+    /// The answered requests since a mark, and the number of those that have no answer yet.
     fn parse(&self, mark: &Mark) -> (Vec<Request>, usize) {
         let text = self.read(mark.0).unwrap_or_else(|error| panic!("cannot read {}: {error}", self.log.display()));
         let (mut received, mut seen) = (BTreeSet::new(), BTreeSet::new());
@@ -146,7 +152,7 @@ impl Audit {
             let event: Event = serde_json::from_str(line).unwrap_or_else(|error| {
                 panic!("{} has a line that is no audit event: {error}: {line}", self.log.display())
             });
-            // The end of a watch: its begin is in the log, if only before the mark.
+            // The end of a watch; its begin is in the log, possibly before the mark.
             let end_of_watch = event.verb == "watch" && event.stage == Stage::ResponseComplete;
             if event.stage == Stage::RequestReceived {
                 received.insert(event.audit_id);
@@ -157,8 +163,8 @@ impl Audit {
         (requests, received.difference(&seen).count())
     }
 
-    /// The lines that begin at `from` or later. A moment may fall into the middle of a line that was just being written:
-    /// that request was answered before it.
+    /// The lines that begin at `from` or later. A mark may be in the middle of a line that was just
+    /// being written: that request was answered before the mark.
     fn read(&self, from: u64) -> std::io::Result<String> {
         match File::open(&self.log) {
             Ok(mut file) => {
@@ -171,14 +177,14 @@ impl Audit {
                 };
                 Ok(String::from_utf8_lossy(&bytes[begin..]).into_owned())
             }
-            // The server makes the file with the first line.
+            // The server creates the file with the first line.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
             Err(error) => Err(error),
         }
     }
 }
 
-/// The annotation that tells what authorization decided.
+/// The annotation with the decision of authorization.
 const DECISION: &str = "authorization.k8s.io/decision";
 
 /// The parts of `audit.k8s.io/v1` Event that are used here.

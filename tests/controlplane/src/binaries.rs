@@ -1,4 +1,4 @@
-//! Where the two programs are: `build.sh` decides, this file only asks it and checks the answer.
+//! The paths of the two programs: `build.sh` decides, this file only asks it and checks the answer.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -16,9 +16,10 @@ pub(crate) struct Binaries {
 }
 
 impl Binaries {
-    /// The programs that KUBEBUILDER_ASSETS names, or else those of the cache, built now if they are not there yet.
+    /// The programs in the folder that KUBEBUILDER_ASSETS names, or else those of the cache, built
+    /// first if missing.
     pub(crate) fn find() -> Result<Self, Error> {
-        // One build at a time in this process, and no second one once the first has answered.
+        // One build at a time in this process, and none after the first has succeeded.
         static FOLDER: Mutex<Option<PathBuf>> = Mutex::new(None);
         let mut known = FOLDER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let folder = match &*known {
@@ -36,7 +37,7 @@ impl Binaries {
     }
 }
 
-/// The absolute path of a program, which runs in another working directory than ours.
+/// The absolute path of a program, because it runs in another working directory.
 fn program(folder: &Path, name: &str) -> Result<PathBuf, Error> {
     let path = folder.join(name);
     let Ok(absolute) = path.canonicalize() else {
@@ -62,7 +63,8 @@ fn build() -> Result<PathBuf, Error> {
     let mut log = Vec::new();
     if let Some(stderr) = child.stderr.take() {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            // Four silent minutes would look like a hang, so the announcement of a build is passed on at once.
+            // Four silent minutes would look like a hang, so the announcement of a build is passed
+            // on at once.
             if line.starts_with("controlplane: building ") {
                 let _ = writeln!(std::io::stderr(), "{line}");
             }

@@ -11,8 +11,9 @@ use rcgen::{
 
 use crate::Error;
 
-/// rcgen keeps one value for each kind of attribute, so the second group uses its other spelling of the same kind.
-/// Two are enough for a service account: `system:serviceaccounts` and `system:serviceaccounts:NAMESPACE`.
+/// rcgen keeps one value for each attribute type, so the second group uses the other spelling of
+/// the same type. Two are enough for a service account: `system:serviceaccounts` and
+/// `system:serviceaccounts:NAMESPACE`.
 static ORGANISATION: LazyLock<[DnType; 2]> =
     LazyLock::new(|| [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])]);
 
@@ -47,7 +48,7 @@ impl Authority {
         self.issuer.der().to_vec()
     }
 
-    /// For the API server on the loopback address.
+    /// The certificate of the API server, for the loopback address.
     pub(crate) fn server(&self) -> Result<Identity, Error> {
         let subject = "kube-apiserver";
         let names = ["127.0.0.1", "localhost", "kubernetes.default.svc"].map(String::from);
@@ -57,7 +58,7 @@ impl Authority {
         self.sign(&params, subject)
     }
 
-    /// For a user of these groups.
+    /// The certificate of a user in these groups.
     pub(crate) fn user(&self, user: &str, groups: &[&str]) -> Result<Identity, Error> {
         if groups.len() > ORGANISATION.len() {
             return Err(Error::Groups { user: user.to_owned(), most: ORGANISATION.len() });
@@ -96,7 +97,8 @@ fn describe(params: &mut CertificateParams, name: &str, groups: &[&str]) {
     for (kind, group) in ORGANISATION.iter().zip(groups) {
         params.distinguished_name.push(kind.clone(), *group);
     }
-    // Fixed dates: nothing here reads the clock, and no machine that runs this is outside of them.
+    // Fixed dates: nothing here reads the clock, and the clock of every machine that runs this is
+    // between them.
     params.not_before = date_time_ymd(2020, 1, 1);
     params.not_after = date_time_ymd(2100, 1, 1);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];

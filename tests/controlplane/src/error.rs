@@ -1,4 +1,5 @@
-//! What can go wrong, told to the person who runs the tests: what, where, and what to do about it.
+//! The errors, as told to the person who runs the tests: what failed, where, and what to do about
+//! it.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// `build.sh` refused, with a remedy of its own.
+    /// `build.sh` refused, and says what to do.
     #[error("{problem}")]
     Unbuildable {
         /// What it said.
@@ -26,7 +27,7 @@ pub enum Error {
         log: String,
     },
 
-    /// One of the two programs is not in the folder, or may not be run.
+    /// One of the two programs is not in the folder, or is not executable.
     #[error(
         "{} {problem}: unset KUBEBUILDER_ASSETS to build etcd and kube-apiserver, or point it to a folder of envtest \
          binaries; if it is not set, delete that folder and run `sh tests/controlplane/build.sh`", path.display()
@@ -34,11 +35,11 @@ pub enum Error {
     Program {
         /// Where the program was looked for.
         path: PathBuf,
-        /// What is wrong with it, as the rest of a sentence.
+        /// The problem with it, as the rest of a sentence.
         problem: &'static str,
     },
 
-    /// One of the two programs ended by itself.
+    /// One of the two programs ended unexpectedly.
     #[error(
         "{} ended by itself ({status}): check that it is the program its name says and is built for this machine \
          (delete its folder to build it anew, or change KUBEBUILDER_ASSETS); the end of its log:\n{log}", path.display()
@@ -60,7 +61,7 @@ pub enum Error {
     NotReady {
         /// The program.
         path: PathBuf,
-        /// How long it was waited for.
+        /// How long we waited.
         within: Duration,
         /// The last lines of its log.
         log: String,
@@ -92,18 +93,18 @@ pub enum Error {
     /// A certificate or key could not be made.
     #[error("could not make a certificate for {subject:?}: {source}")]
     Certificate {
-        /// Whose.
+        /// The subject of the certificate or key.
         subject: String,
-        /// Why.
+        /// The reason.
         source: rcgen::Error,
     },
 
-    /// More groups than a certificate made here can hold.
+    /// More groups than a certificate made here can have.
     #[error("user {user:?} has too many groups: a client certificate made here holds at most {most}")]
     Groups {
-        /// Whose.
+        /// The user.
         user: String,
-        /// How many are possible.
+        /// The greatest possible number.
         most: usize,
     },
 
@@ -128,11 +129,11 @@ pub enum Error {
     /// Something the server accepted did not take effect in time.
     #[error("{what} after {}s: {last}", within.as_secs())]
     Unsettled {
-        /// What is not so yet.
+        /// What has not happened yet.
         what: String,
-        /// How long it was waited for.
+        /// How long we waited.
         within: Duration,
-        /// The last thing that was seen.
+        /// The last observation.
         last: String,
     },
 }
@@ -149,7 +150,8 @@ impl Error {
     }
 }
 
-/// An API error for people: kube prints the whole `Status` as a debug text, of which only the message is readable.
+/// An API error for people: kube prints the whole `Status` as debug text, of which only the message
+/// is readable.
 pub(crate) fn told(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => format!("{} ({})", status.message.trim(), status.code),

@@ -1,6 +1,7 @@
-//! Faults between a client and its server, one at a time and at a place that is counted.
+//! Faults between a client and its server, one at a time, at the request with a given number.
 //!
-//! The layer sits in the client: what it does to a request is what a proxy would do on the way, without a second process.
+//! The layer is in the client: it does to a request what a proxy would do on the way, without a
+//! second process.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,20 +23,20 @@ use tower::{BoxError, Service};
 /// How long a delayed request waits.
 const DELAY: Duration = Duration::from_millis(300);
 
-/// What becomes of one request.
+/// What happens to one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The process is to be ended before the server sees it.
+    /// The process is to be killed before the server receives the request.
     KillBefore,
-    /// The process is to be ended after the server acted, and before it hears of it.
+    /// The process is to be killed after the server acted and before it gets the answer.
     KillAfter,
-    /// The connection is cut before the server sees it.
+    /// The connection is cut before the server receives the request.
     Cut,
     /// The connection is cut after the server acted.
     LoseAnswer,
     /// The answer ends in the middle.
     Truncate,
-    /// It waits for a while.
+    /// The request is delayed.
     Delay,
     /// No answer comes.
     Hang,
@@ -56,34 +57,34 @@ pub struct Script {
 }
 
 impl Script {
-    /// `fault` at the request number `at`, counted from 0.
+    /// `fault` at request number `at`, counted from 0.
     #[must_use]
     pub fn new(fault: Fault, at: usize) -> Arc<Self> {
         Self::among(fault, at, |_| true)
     }
 
-    /// `fault` at the request number `at` of those that are `counted`.
+    /// `fault` at request number `at`, counted from 0, of those for which `counted` holds.
     #[must_use]
     pub fn among(fault: Fault, at: usize, counted: Which) -> Arc<Self> {
         Arc::new(Self { fault, at, counted, count: AtomicUsize::new(0), reached: Notify::new() })
     }
 
-    /// How many of the requests that are counted were made.
+    /// How many counted requests were made.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Returns when it is time to end the process.
+    /// Returns when it is time to kill the process.
     pub async fn killed(&self) {
         self.reached.notified().await;
     }
 }
 
-/// From a request to the code and body that answer it; `None` lets the server answer.
+/// Returns the code and body that answer a request; with `None` the server answers.
 pub type Rule = Arc<dyn Fn(&Request<Body>) -> Option<(u16, Value)> + Send + Sync>;
 
-/// `client`, with requests that `rule` answers first.
+/// `client`, with `rule` asked first for each request.
 #[must_use]
 pub fn ruled(client: Client, rule: Rule) -> Client {
     let answer = Arc::new(move |request: &Request<Body>| match rule(request) {
@@ -93,7 +94,7 @@ pub fn ruled(client: Client, rule: Rule) -> Client {
     faulty(client, answer)
 }
 
-/// `client`, until it meets the fault of `script`.
+/// `client` with the fault of `script`.
 #[must_use]
 pub fn scripted(client: Client, script: Arc<Script>) -> Client {
     let plan = Arc::new(move |request: &Request<Body>| {
@@ -115,7 +116,7 @@ pub fn scripted(client: Client, script: Arc<Script>) -> Client {
     faulty(client, plan)
 }
 
-/// A Status as the server writes it.
+/// A Status like the server's.
 #[must_use]
 pub fn status(code: u16, reason: &str, message: &str) -> (u16, Value) {
     let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "reason": reason, "code": code});
@@ -155,7 +156,7 @@ impl Service<Request<Body>> for Faulty {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let plan = (self.plan)(&request);
         let inner = self.inner.clone();
-        // Sent only when it is polled: a request that meets its fault before the server does not reach it.
+        // Sent only when polled: a request with a fault before the server does not reach it.
         let answer = async move {
             let answer = inner.send(request).await?;
             Ok::<_, BoxError>(answer.map(|body| body.map_err(Into::into).boxed_unsync()))

@@ -1,10 +1,12 @@
-//! No server and no folder outlives us, however we end: one guard process for each plane, and the children it knows.
+//! No server and no folder outlives us, however we end: each plane has a guard process that knows
+//! its child processes.
 //!
-//! The guard is a shell in a process group of its own, so that Ctrl-C passes it by. It makes the plane's folder, reads
-//! from a pipe which processes exist, and acts when the pipe closes: at our orderly end, after a panic, and after
-//! SIGKILL alike, because the kernel closes the pipe. (PR_SET_PDEATHSIG would act when the thread that started the
-//! server ends, which is too early.) Invariant: the guard makes the folder and knows a child before the child runs
-//! its program, so there is no moment at which our death would leave either behind.
+//! The guard is a shell in its own process group, so that Ctrl-C does not reach it. It makes the
+//! plane's folder, reads from a pipe which processes exist, and acts when the pipe closes: at our
+//! orderly end, after a panic, and after SIGKILL alike, because the kernel closes the pipe.
+//! (PR_SET_PDEATHSIG would act when the thread that started the server ends, which is too early.)
+//! Invariant: the guard makes the folder and knows a child before the child runs its program, so
+//! there is no moment at which our death would leave either behind.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -20,7 +22,7 @@ use nix::unistd::Pid;
 
 use crate::Error;
 
-/// Cleans up after this process. The last owner that drops it waits for that.
+/// Cleans up after this process. Dropping the last reference waits until it has.
 pub(crate) struct Guard {
     shell: Child,
     pipe: Mutex<Option<ChildStdin>>,
@@ -47,7 +49,7 @@ impl Guard {
         }
         let pipe = Mutex::new(shell.stdin.take());
         let folder = PathBuf::from(folder.trim_end_matches('\n'));
-        // An Arc even of a failed start: dropping it ends the shell.
+        // An Arc even if the start fails, because dropping it ends the shell.
         let guard = Arc::new(Self { shell, pipe, folder });
         if guard.folder.as_os_str().is_empty() {
             return Err(failed("could not make a temporary folder".to_owned()));
@@ -55,7 +57,7 @@ impl Guard {
         Ok(guard)
     }
 
-    /// The plane's folder, which goes with the guard.
+    /// The plane's folder, which the guard removes.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -71,7 +73,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.pipe.get_mut().unwrap_or_else(PoisonError::into_inner).take());
         let _ = self.shell.wait();
-        // Only if somebody ended the guard.
+        // Only needed if somebody killed the guard.
         if !self.folder.as_os_str().is_empty() && self.folder.exists() {
             let _ = std::fs::remove_dir_all(&self.folder);
         }
@@ -87,7 +89,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program whose output is appended to `LOG` in the plane's folder.
+    /// Starts a program whose output is appended to `log` in the plane's folder.
     pub(crate) fn start(guard: &Arc<Guard>, program: &Path, args: &[String], log: &str) -> Result<Self, Error> {
         let log = guard.folder().join(log);
         let output = open(&log).map_err(Error::io(format!("open {}", log.display())))?;
@@ -111,43 +113,45 @@ impl Process {
         let go = child.stdin.take();
         let process = Self { child, guard: Arc::clone(guard), program: program.to_owned(), log };
         process.guard.tell("pid", process.child.id())?;
-        // A failed write means that the shell is gone already, which `exited` tells better.
+        // If the write fails, the shell has ended, and `exited` reports that better.
         let _ = go.map(|mut pipe| pipe.write_all(b"go\n"));
         Ok(process)
     }
 
-    /// Its process number.
+    /// Its process ID.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// A function that comes back when the program has ended, by itself or not; for a thread of its own.
+    /// A function that returns when the program has ended for whatever reason; run it in its own
+    /// thread.
     pub fn waiter(&self) -> impl FnOnce() + Send + use<> {
         let pid = self.pid();
-        // Its end is left (WNOWAIT) to `exited`; an error says that it was told there already.
+        // `exited` collects the exit status (hence WNOWAIT); an error means that it already has.
         move || {
             let _ = waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
         }
     }
 
-    /// How it ended, if it did.
+    /// How it ended, if it has.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Halts it, and returns once none of its threads runs any more: a signal alone takes effect a moment later.
+    /// Stops it, and returns once none of its threads runs: a signal alone takes effect a moment
+    /// later.
     ///
     /// # Errors
     /// If it has ended.
     pub fn pause(&self) -> Result<(), Error> {
         self.signal(Signal::SIGSTOP)?;
-        // Its end is left (WNOWAIT) to `exited`.
+        // `exited` collects the exit status (hence WNOWAIT).
         let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
         waitid(Id::Pid(self.pid()), flags).map(drop).map_err(|errno| self.refused("pause", errno))
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     ///
     /// # Errors
     /// If it has ended.
@@ -163,7 +167,7 @@ impl Process {
         self.signal(Signal::SIGTERM)
     }
 
-    /// Asks it to change its log level, as programs of ours do.
+    /// Asks it to change its log level, which our own programs do on SIGUSR1.
     ///
     /// # Errors
     /// If it has ended.
@@ -178,7 +182,7 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) -> Result<(), Error> {
-        // The child is not waited for while we hold it, so the number cannot belong to another process.
+        // We have not waited for the child, so the ID cannot belong to another process.
         kill(self.pid(), signal).map_err(|errno| self.refused("send a signal to", errno))
     }
 
@@ -190,12 +194,12 @@ impl Process {
         Error::Io { action: format!("{action} {}", self.program.display()), source: errno.into() }
     }
 
-    /// The error that says that it ended by itself.
+    /// The error that it ended unexpectedly.
     pub(crate) fn ended(&self, status: ExitStatus) -> Error {
         Error::Exited { path: self.program.clone(), status, log: self.log_tail() }
     }
 
-    /// The error that says that it does not serve.
+    /// The error that it does not serve.
     pub(crate) fn not_ready(&self, within: std::time::Duration) -> Error {
         Error::NotReady { path: self.program.clone(), within, log: self.log_tail() }
     }
@@ -217,7 +221,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        // Before it is waited for, which frees its number for others.
+        // Before waiting for it, which frees its ID for others.
         let _ = self.guard.tell("gone", self.child.id());
         let _ = self.child.wait();
     }

@@ -18,8 +18,9 @@ const SERVED: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(25);
 const MANAGER: &str = "controlplane";
 
-/// Applies every YAML document of these files, and of the `.yaml` and `.yml` files of these folders, and waits until
-/// each kind that a CustomResourceDefinition among them defines is served in every version.
+/// Applies every YAML document of these files, and of the `.yaml` and `.yml` files in these
+/// folders, and waits until each kind that a CustomResourceDefinition among them defines is served
+/// in every version.
 ///
 /// # Errors
 /// If a file cannot be read, the server refuses an object, or a kind is not served in time.
@@ -34,9 +35,9 @@ pub async fn install_crds(client: &Client, paths: &[PathBuf]) -> Result<(), Erro
     apply(client, objects, MANAGER).await
 }
 
-/// Applies every YAML document of a text by server-side apply, also over the fields of other managers: the
-/// CustomResourceDefinitions first, until their kinds are served, and then the rest in its order. Objects of
-/// namespaces that name none go into `default`.
+/// Applies every YAML document of a text by server-side apply, with force: first the
+/// CustomResourceDefinitions, until their kinds are served, then the rest in order. Namespaced
+/// objects without a namespace go into `default`.
 ///
 /// # Errors
 /// If the text is not YAML, the server does not know a kind, or refuses an object.
@@ -60,7 +61,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
 
 fn parse(text: &str, origin: &str) -> Result<Vec<DynamicObject>, Error> {
     let wrong = |problem: String| Error::Yaml { origin: origin.to_owned(), problem };
-    // No limits: this reads our own files, and some definitions are larger than what a stranger may send.
+    // Without limits: this reads our own files, and some definitions are larger than we accept from
+    // strangers.
     let options = serde_saphyr::options! { budget: None };
     let documents: Vec<Value> =
         serde_saphyr::from_multiple_with_options(text, options).map_err(|error| wrong(error.to_string()))?;
@@ -132,11 +134,12 @@ async fn served(client: &Client, definition: &CustomResourceDefinition) -> Resul
     }
 }
 
-/// Why a kind is not served, if it is not.
+/// Why a kind is not served; `None` if it is.
 ///
-/// The server says Established before it answers lists, and answers lists before discovery knows the kind. But right
-/// after an older definition of this name has gone, lists and discovery can still be about that one: so they count
-/// after Established only, and before that just spare the server from sending large definitions over and over.
+/// The condition Established comes before lists are answered, and lists are answered before
+/// discovery knows the kind. But right after an older definition with this name has been removed,
+/// lists and discovery can still be about that one. So they count only after Established; before
+/// that they only spare the server from sending large definitions repeatedly.
 async fn not_served(client: &Client, definition: &CustomResourceDefinition) -> Result<Option<String>, kube::Error> {
     answers(client, definition).await?;
     let current = Api::<CustomResourceDefinition>::all(client.clone()).get_status(&definition.name_any()).await?;
@@ -149,7 +152,7 @@ async fn not_served(client: &Client, definition: &CustomResourceDefinition) -> R
     Ok(None)
 }
 
-/// Asks for the objects of every version, by what discovery says.
+/// Lists the objects of every version that is served, as discovery describes it.
 async fn answers(client: &Client, definition: &CustomResourceDefinition) -> Result<(), kube::Error> {
     let spec = &definition.spec;
     for version in spec.versions.iter().filter(|version| version.served) {

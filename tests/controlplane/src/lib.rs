@@ -1,10 +1,11 @@
 //! A real etcd and kube-apiserver for tests and the demo.
 //!
-//! [`ControlPlane::start`] gives one of one's own, [`lease`] an empty one from a pool that the tests of a process
-//! share. Nothing outlives the process that started it: see `guard.rs`. Nothing here knows the operator.
+//! [`ControlPlane::start`] starts a new one; [`lease`] takes an empty one from a pool that the
+//! tests of a process share. Nothing outlives the process that started it: see `guard.rs`. Nothing
+//! here knows the operator.
 //!
-//! A plane belongs to no tokio runtime: every [`ControlPlane::admin`] or [`ControlPlane::client`] makes a client of
-//! the runtime that asks, so planes may be handed from test to test.
+//! A plane is not bound to a tokio runtime: [`ControlPlane::admin`] and [`ControlPlane::client`]
+//! make clients for the caller's runtime, so planes can be passed from test to test.
 
 mod audit;
 mod binaries;

@@ -1,4 +1,4 @@
-//! One etcd and one kube-apiserver: starting, stopping, pausing, and clients of them.
+//! One etcd and one kube-apiserver: starting, stopping and pausing them, and making clients.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -17,19 +17,22 @@ use crate::guard::{Guard, Process};
 use crate::ports::Port;
 use crate::settings;
 
-/// How long a program may take to serve; it needs about three seconds on an idle machine.
+/// How long a program may take until it serves; it needs about three seconds on an idle machine.
 const START: Duration = Duration::from_secs(90);
-/// How often that is looked at.
+/// How often that is checked.
 const POLL: Duration = Duration::from_millis(25);
-/// How often a start is repeated with other ports.
+/// How many times a start is tried, each time with other ports.
 const ATTEMPTS: usize = 3;
 
-/// One etcd and one kube-apiserver on loopback ports, with an authority and a folder of their own.
+/// One etcd and one kube-apiserver on loopback ports, with their own certificate authority and
+/// folder.
 ///
-/// Dropping it ends both and removes the folder, and so does the end of the process, however it comes. A plane is
-/// bound to no tokio runtime; the clients it gives are bound to the one they were asked for in.
+/// Dropping it ends both and removes the folder, and so does the end of the process, however it
+/// comes. A plane is not bound to a tokio runtime; its clients are bound to the one they were made
+/// in.
 pub struct ControlPlane {
-    // In the order of their end: the guard removes the folder once the programs are gone.
+    // In the order in which they are dropped: the guard removes the folder once the programs are
+    // gone.
     server: Mutex<Server>,
     etcd: Mutex<Process>,
     guard: Arc<Guard>,
@@ -40,7 +43,7 @@ pub struct ControlPlane {
     _etcd_port: Port,
 }
 
-/// What the API server does.
+/// The state of the API server.
 enum Server {
     Stopped,
     Running(Process),
@@ -57,7 +60,8 @@ impl Server {
 }
 
 impl ControlPlane {
-    /// Starts a control plane and waits until it serves; builds the programs first if they are not there.
+    /// Starts a control plane and waits until it serves; builds the programs first if they are
+    /// missing.
     ///
     /// # Errors
     /// If the programs cannot be found, built or run.
@@ -84,7 +88,7 @@ impl ControlPlane {
 
         let etcd_address = SocketAddr::from((Ipv4Addr::LOCALHOST, etcd_port.number()));
         let etcd = Process::start(&guard, &binaries.etcd, &settings::etcd_arguments(etcd_port.number()), "etcd.log")?;
-        // Meanwhile etcd starts.
+        // etcd starts in the meantime.
         settings::write_server_files(guard.folder(), &authority)?;
         let plane = Self {
             server: Mutex::new(Server::Stopped),
@@ -109,7 +113,7 @@ impl ControlPlane {
         format!("https://127.0.0.1:{}", self.port.number())
     }
 
-    /// What the API server was asked.
+    /// The audit log of the API server.
     #[must_use]
     pub fn audit(&self) -> Audit {
         Audit::new(self.guard.folder().join("audit.log"))
@@ -118,19 +122,19 @@ impl ControlPlane {
     /// A new client that may do everything.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Outside a tokio runtime.
     #[must_use]
     pub fn admin(&self) -> Client {
         self.client("admin", &["system:masters"]).expect("a plane that has started has signed this certificate before")
     }
 
-    /// A new client of a user, who may do what RBAC says.
+    /// A new client of a user, who may do what RBAC allows.
     ///
     /// # Errors
     /// If the names do not fit into a certificate; it holds at most two groups.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Outside a tokio runtime.
     pub fn client(&self, user: &str, groups: &[&str]) -> Result<Client, Error> {
         let config = self.client_config(user, groups)?;
         Client::try_from(config).map_err(Error::api(format!("make a client for {user}")))
@@ -141,8 +145,8 @@ impl ControlPlane {
     /// # Errors
     /// Like [`ControlPlane::client`].
     pub fn client_config(&self, user: &str, groups: &[&str]) -> Result<Config, Error> {
-        // Another crate may have switched on the other provider of rustls, which leaves the choice to us. An error
-        // means that the choice is made.
+        // Another crate may have enabled the other provider of rustls, and then we have to choose.
+        // An error means that the choice has been made already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let Identity { certificate, key } = self.authority.user(user, groups)?;
         let mut config = Config::new(self.url().parse().expect("a loopback URL is a URL"));
@@ -152,21 +156,22 @@ impl ControlPlane {
         Ok(config)
     }
 
-    /// Writes a kubeconfig for a user, complete in itself and readable by its owner only.
+    /// Writes a self-contained kubeconfig for a user; only the owner of the file can read it.
     ///
     /// # Errors
-    /// Like [`ControlPlane::client`], and if the file cannot be written.
+    /// As for [`ControlPlane::client`], and if the file cannot be written.
     pub fn write_kubeconfig(&self, user: &str, groups: &[&str], path: &Path) -> Result<(), Error> {
         let identity = self.authority.user(user, groups)?;
         let text = settings::kubeconfig(&self.url(), &self.authority.pem(), user, &identity);
         settings::write_private(path, &text)
     }
 
-    /// Starts another program beside the servers, which outlives us as little as they do. Its output is appended to the file
-    /// `log` in the plane's folder, and its environment is empty but for PATH.
+    /// Starts another program beside the servers; like them it ends when we do. Its output is
+    /// appended to the file `log` in the plane's folder, and its environment has only PATH and
+    /// TMPDIR.
     ///
     /// # Errors
-    /// If it can't be started.
+    /// If it cannot be started.
     pub fn spawn(&self, program: &Path, args: &[String], log: &str) -> Result<Process, Error> {
         Process::start(&self.guard, program, args, log)
     }
@@ -177,13 +182,14 @@ impl ControlPlane {
         self.guard.folder().join("kubeconfig")
     }
 
-    /// Ends the API server as a crash does; etcd and the data stay. Nothing happens if it is stopped already.
+    /// Kills the API server, like a crash; etcd and the data stay. Does nothing if it is stopped
+    /// already.
     ///
     /// # Errors
     /// None so far.
     pub async fn stop_server(&self) -> Result<(), Error> {
         let old = std::mem::replace(&mut *self.server(), Server::Stopped);
-        // Ending it takes a moment, which other tasks of this runtime may have.
+        // Killing it takes a moment; meanwhile this runtime can run other tasks.
         let _ = tokio::task::spawn_blocking(move || drop(old)).await;
         Ok(())
     }
@@ -206,7 +212,8 @@ impl ControlPlane {
         }
     }
 
-    /// Halts the API server: connections stay open, and nothing is answered until [`ControlPlane::resume_server`].
+    /// Pauses the API server: connections stay open, and nothing is answered until
+    /// [`ControlPlane::resume_server`].
     ///
     /// # Errors
     /// If it is stopped.
@@ -220,10 +227,10 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Lets a paused API server go on. Nothing happens if it is not paused.
+    /// Resumes a paused API server. Does nothing if it is not paused.
     ///
     /// # Errors
-    /// If it ended meanwhile.
+    /// If it has ended in the meantime.
     pub fn resume_server(&self) -> Result<(), Error> {
         let mut server = self.server();
         if let Server::Paused(process) = &*server {
@@ -236,7 +243,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Ends both programs and removes the folder. Dropping does the same, but blocks the thread meanwhile.
+    /// Ends both programs and removes the folder. Dropping does the same, but blocks the thread.
     pub async fn shutdown(self) {
         let _ = tokio::task::spawn_blocking(move || drop(self)).await;
     }
@@ -251,7 +258,7 @@ impl ControlPlane {
         etcd_runs && server_runs
     }
 
-    /// The folder and the process numbers, to check that they go.
+    /// The folder and the process IDs, to check that they are gone later.
     #[cfg(test)]
     pub(crate) fn traces(&self) -> (PathBuf, Vec<u32>) {
         let etcd = self.etcd.lock().unwrap_or_else(PoisonError::into_inner).id();
@@ -273,7 +280,8 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Waits until etcd accepts connections: a server that starts before that waits a whole second to try again.
+    /// Waits until etcd accepts connections: a server that starts earlier waits a whole second
+    /// before it tries again.
     async fn etcd_answers(&self, address: SocketAddr) -> Result<(), Error> {
         let deadline = Instant::now() + START;
         while TcpStream::connect(address).is_err() {
@@ -292,7 +300,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Waits until the API server is ready and has made the namespace `default`, which comes a moment later.
+    /// Waits until the API server is ready and has made the namespace `default`, a moment later.
     async fn ready(&self) -> Result<(), Error> {
         let deadline = Instant::now() + START;
         let mut config = self.client_config("admin", &["system:masters"])?;

@@ -7,10 +7,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{ControlPlane, Error};
 
-/// How many planes there may be at once.
+/// Environment variable with the number of planes that may exist at once.
 const SIZE: &str = "ADVISOR_TEST_PLANES";
 
-/// Never dropped, as no static is: at the end of the process the guards of the planes notice.
+/// Never dropped, like every static: the guards of the planes notice the end of the process.
 static POOL: LazyLock<Pool> = LazyLock::new(|| {
     let size = std::env::var(SIZE).map_or(2, |text| match text.parse() {
         Ok(size @ 1..=64) => size,
@@ -20,24 +20,26 @@ static POOL: LazyLock<Pool> = LazyLock::new(|| {
 });
 
 struct Pool {
-    // Of tokio, yet bound to no runtime: each waiter is woken in its own.
+    // tokio's, yet not bound to a runtime: each waiter is woken in its own.
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<ControlPlane>>,
 }
 
 /// A control plane that is ours until this is dropped.
 ///
-/// End what still writes to the plane before that: the next test expects nothing to come. The audit log goes on from
-/// test to test, so take a [`crate::Mark`] first.
+/// Before that, end everything that still writes to the plane: the next test expects no more
+/// writes. The audit log continues from test to test, so take a [`crate::Mark`] first.
 pub struct Lease {
     plane: Option<ControlPlane>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// An empty control plane from the pool; waits while all are leased, and starts one if there may be more.
+/// An empty control plane from the pool; waits while all are leased, and starts one if there may be
+/// more.
 ///
-/// The environment variable `ADVISOR_TEST_PLANES` says how many there may be, 2 if it is not set. A test that takes a
-/// second one while it holds the first may wait for another such test forever.
+/// The environment variable `ADVISOR_TEST_PLANES` is the greatest number of planes, 2 if it is not
+/// set. A test that takes a second one while it has the first may wait forever for another test
+/// that does the same.
 ///
 /// # Panics
 /// With the reason, if a plane cannot be started.
@@ -55,7 +57,7 @@ fn idle() -> Option<ControlPlane> {
     POOL.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
 }
 
-/// The plane without what the last test left, or a new one if it cannot be emptied.
+/// The plane without what the last test left behind, or a new one if it cannot be emptied.
 async fn emptied(plane: ControlPlane) -> Result<ControlPlane, Error> {
     match plane.wipe().await {
         Ok(()) => Ok(plane),
@@ -80,7 +82,8 @@ impl Deref for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // A plane whose server the test left stopped or paused ends here, before the permit lets the next test go on.
+        // A plane whose server the test left stopped or paused ends here, before the permit lets
+        // the next test continue.
         if let Some(plane) = self.plane.take().filter(ControlPlane::is_usable) {
             POOL.idle.lock().unwrap_or_else(PoisonError::into_inner).push(plane);
         }

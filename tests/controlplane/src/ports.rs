@@ -1,8 +1,9 @@
 //! Loopback ports that stay ours while no server listens on them.
 //!
-//! A port that is merely free now can be taken before the server binds it, or while the server is stopped: even a
-//! client that tries to reach the stopped server may be given that very port as its own. On Linux a bound socket that
-//! does not listen keeps everybody out except who asks for address reuse on this exact port, as Go's listeners do.
+//! A port that is merely free now can be taken before the server binds it, or while the server is
+//! stopped: even a client that tries to reach the stopped server may get that very port as its own.
+//! On Linux, a bound socket that does not listen keeps out everybody except programs that request
+//! address reuse on this exact port, as Go's listeners do.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -10,7 +11,7 @@ use tokio::net::TcpSocket;
 
 use crate::Error;
 
-/// A loopback port, reserved as long as this lives.
+/// A loopback port, reserved until this is dropped.
 pub(crate) struct Port {
     number: u16,
     _reservation: Option<TcpSocket>,
@@ -25,7 +26,7 @@ impl Port {
             Ok((socket.local_addr()?.port(), socket))
         };
         let (number, socket) = reserve().map_err(Error::io("get a free loopback port"))?;
-        // Other systems refuse the server's bind beside ours.
+        // Other systems refuse to let the server bind the port that we have bound.
         Ok(Self { number, _reservation: cfg!(target_os = "linux").then_some(socket) })
     }
 

@@ -1,4 +1,4 @@
-//! What the two programs are told, and the files they and their clients read.
+//! The arguments of the two programs, and the files that they and their clients read.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -19,7 +19,7 @@ pub(crate) fn etcd_arguments(port: u16) -> Vec<String> {
         "--data-dir=etcd".to_owned(),
         format!("--listen-client-urls={client}"),
         format!("--advertise-client-urls={client}"),
-        // It has no peers: whichever port the kernel gives is right.
+        // It has no peers: any port that the kernel chooses will do.
         "--listen-peer-urls=http://127.0.0.1:0".to_owned(),
         "--unsafe-no-fsync".to_owned(),
         "--log-level=warn".to_owned(),
@@ -33,9 +33,9 @@ pub(crate) fn server_arguments(port: u16, etcd_port: u16) -> Vec<String> {
     arguments.extend(
         [
             "--bind-address=127.0.0.1",
-            // Or it looks for the address of a network, which a sandbox may not have.
+            // Otherwise it looks for a network address, which a sandbox may not have.
             "--advertise-address=127.0.0.1",
-            // Binds beside our reservation, and at once after a crash.
+            // Lets it bind the port that we have reserved, and again at once after a crash.
             "--permit-address-sharing",
             "--cert-dir=certificates",
             "--tls-cert-file=server.crt",
@@ -46,7 +46,7 @@ pub(crate) fn server_arguments(port: u16, etcd_port: u16) -> Vec<String> {
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--authorization-mode=Node,RBAC",
-            // Nobody makes the service accounts that it would ask for.
+            // Nothing makes the service accounts that it would require.
             "--disable-admission-plugins=ServiceAccount",
             "--endpoint-reconciler-type=none",
             "--event-ttl=1h",
@@ -54,7 +54,7 @@ pub(crate) fn server_arguments(port: u16, etcd_port: u16) -> Vec<String> {
             "--audit-policy-file=audit-policy.yaml",
             "--audit-log-path=audit.log",
             "--audit-log-mode=blocking",
-            // One file without an end: positions in it stay valid.
+            // One file that is never rotated: positions in it stay valid.
             "--audit-log-maxsize=0",
         ]
         .map(String::from),
@@ -78,7 +78,7 @@ pub(crate) fn write_server_files(folder: &Path, authority: &Authority) -> Result
     Ok(())
 }
 
-/// A kubeconfig that is complete in itself.
+/// A self-contained kubeconfig.
 pub(crate) fn kubeconfig(url: &str, authority: &str, user: &str, identity: &Identity) -> String {
     format!(
         "apiVersion: v1\n\
@@ -91,7 +91,7 @@ pub(crate) fn kubeconfig(url: &str, authority: &str, user: &str, identity: &Iden
          users:\n\
          - name: {user}\n  user:\n    client-certificate-data: {certificate}\n    client-key-data: {key}\n",
         authority = base64(authority),
-        // A JSON text is a quoted YAML text: names of users have colons.
+        // JSON strings are valid YAML; the quotes are needed because user names have colons.
         user = serde_json::Value::from(user),
         certificate = base64(&identity.certificate),
         key = base64(&identity.key),
@@ -111,7 +111,7 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 pub(crate) fn base64(text: &str) -> String {
-    // The encoding of the bytes of a Secret is the one that a kubeconfig has.
+    // The bytes of a Secret have the same encoding as data in a kubeconfig.
     let encoded = serde_json::to_value(ByteString(text.as_bytes().to_vec()));
     encoded.ok().and_then(|value| value.as_str().map(String::from)).expect("bytes are encoded as one string")
 }

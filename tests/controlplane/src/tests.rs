@@ -1,4 +1,4 @@
-//! The crate against the real programs.
+//! Tests of the crate with the real programs.
 
 mod leaving;
 mod requests;

@@ -1,6 +1,8 @@
-//! Empties a control plane for the next test, in passes until nothing is left: what blocks a deletion first.
+//! Empties a control plane for the next test, in passes until nothing is left; kinds that can block
+//! deletions come first.
 //!
-//! No controller manager runs here, so namespaces and finalizers, which wait for one, are ended by hand.
+//! No controller manager runs here, so the finalizers of namespaces and objects, which wait for
+//! one, are removed by this file.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -24,10 +26,10 @@ use crate::{ControlPlane, Error};
 /// How long emptying may take; it needs a fraction of a second.
 const WITHIN: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(25);
-/// How many requests are on their way at once.
+/// How many requests run at once.
 const PARALLEL: usize = 16;
 
-/// What can refuse the deletion of everything else, and cannot refuse its own.
+/// Kinds that can refuse the deletion of everything else, but not their own.
 const ADMISSION: &[(&str, &str, &str)] = &[
     ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"),
     ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"),
@@ -38,7 +40,8 @@ const ADMISSION: &[(&str, &str, &str)] = &[
     ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy"),
 ];
 
-/// The built-in kinds a test may leave objects of. Namespaces are not among them: they come last.
+/// The built-in kinds of which a test may leave objects behind, without namespaces: these come
+/// last.
 const KINDS: &[(&str, &str, &str)] = &[
     ("", "v1", "ConfigMap"),
     ("", "v1", "Secret"),
@@ -69,14 +72,16 @@ const KINDS: &[(&str, &str, &str)] = &[
 ];
 
 impl ControlPlane {
-    /// Deletes what tests left: all custom resources and their definitions, nodes, namespaces with their content,
-    /// events, RBAC objects, admission policies and webhooks, and the like. What the server itself made stays.
+    /// Deletes what tests left behind: all custom resources and their definitions, nodes,
+    /// namespaces with their content, events, RBAC objects, admission policies and webhooks, and so
+    /// on. Objects that the server itself made stay.
     ///
     /// # Errors
-    /// If something is still there after half a minute, for instance because somebody goes on making it.
+    /// If something is still there after half a minute, for example because something keeps making
+    /// it.
     pub async fn wipe(&self) -> Result<(), Error> {
         let mut config = self.client_config("admin", &["system:masters"])?;
-        // A kind that has just appeared or is about to go answers 429: the next pass asks again.
+        // A kind that is new or about to be removed answers 429: the next pass asks again.
         config.default_retry = false;
         let client = Client::try_from(config).map_err(Error::api("make a client"))?;
         let definitions = Mutex::new(BTreeMap::new());
@@ -86,12 +91,12 @@ impl ControlPlane {
             futures::try_join!(kinds, until_empty(|| delete_definitions(&client, &definitions)))?;
             until_empty(|| delete_namespaces(&client)).await
         };
-        // Each stage gives up by itself; this is for a server that does not answer at all.
+        // Each stage has its own deadline; this one is for a server that does not answer at all.
         tokio::time::timeout(4 * WITHIN, work).await.unwrap_or_else(|_| Err(not_empty("no answer".to_owned())))
     }
 }
 
-/// Repeats a pass, which deletes what it finds and says what that was, until it finds nothing.
+/// Repeats a pass, which deletes what it finds and returns that, until it finds nothing.
 async fn until_empty<F: Future<Output = Vec<String>>>(pass: impl Fn() -> F) -> Result<(), Error> {
     let deadline = Instant::now() + WITHIN;
     loop {
@@ -170,7 +175,7 @@ fn is_missing(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-/// Whether the server made an object itself, and needs it or makes it again.
+/// Whether the server made an object itself, and needs it or would make it again.
 fn belongs_to_server(kind: &str, object: &PartialObjectMeta<DynamicObject>) -> bool {
     let (name, namespace) = (object.name_any(), object.namespace().unwrap_or_default());
     object.labels().contains_key("kubernetes.io/bootstrapping")
@@ -186,7 +191,8 @@ fn is_system(namespace: &str) -> bool {
     namespace.starts_with("kube-")
 }
 
-/// The little of a CustomResourceDefinition that is needed here: the schemas, most of it by far, are not even parsed.
+/// The few fields of a CustomResourceDefinition that are needed here: the schemas, by far the
+/// largest part, are not parsed.
 #[derive(Clone, Debug, Deserialize)]
 struct Definition {
     spec: DefinitionSpec,
@@ -213,7 +219,8 @@ struct Version {
 }
 
 impl Definition {
-    /// The kind, if it is served: in the version that is stored, because any other may need a conversion webhook.
+    /// The kind if it is served, in the version that is stored: any other may need a conversion
+    /// webhook.
     fn resource(&self) -> Option<ApiResource> {
         let DefinitionSpec { group, names, versions } = &self.spec;
         let served = || versions.iter().filter(|version| version.served);
@@ -228,7 +235,8 @@ impl Definition {
     }
 }
 
-/// Deletes the custom resources of all kinds, and then the kinds. `known` keeps what needs no second look.
+/// Deletes the custom resources of all kinds, and then the kinds. `known` has the definitions that
+/// were read before.
 async fn delete_definitions(client: &Client, known: &Mutex<BTreeMap<String, Definition>>) -> Vec<String> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let found = match api.list_metadata(&ListParams::default()).await {
@@ -269,7 +277,8 @@ async fn delete_definition(
         Some(resource) => delete_objects(client, &resource).await,
         None => Vec::new(),
     };
-    // The server would delete the objects, too, but looks only every five seconds whether the last one has gone.
+    // The server would delete the objects too, but checks only every five seconds whether the last
+    // one is gone.
     if metadata.metadata.deletion_timestamp.is_none() {
         Api::<CustomResourceDefinition>::all(client.clone()).delete(&name, &DeleteParams::default()).await?;
     }

@@ -1,6 +1,8 @@
-//! Plays what the Kube Descheduler Operator does with KubeDescheduler; README.md has each rule with its source.
+//! Simulates what the Kube Descheduler Operator does with KubeDescheduler; README.md has each rule
+//! with its source.
 //!
-//! Owns the operator's answer to a write: what its config observer puts into the spec, and its conditions.
+//! After a write, its config observer puts values into the spec, and the operator writes its
+//! conditions.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,7 +17,7 @@ use tokio::task::JoinHandle;
 const MANAGER: &str = "cluster-kube-descheduler-operator";
 const NAMESPACE: &str = "openshift-kube-descheduler-operator";
 const NAME: &str = "cluster";
-/// From a write to the first answer.
+/// Time from a write to the first answer.
 const PASS: Duration = Duration::from_millis(40);
 
 /// The running operator. It ends when this is dropped.
@@ -32,7 +34,8 @@ impl Drop for Simulator {
 }
 
 impl Simulator {
-    /// Starts on the current Tokio runtime. `problem` keeps the descheduler from running, as its operator words it.
+    /// Starts on the current Tokio runtime. `problem` keeps the descheduler from running, in the
+    /// words of its operator.
     #[must_use]
     pub fn start(client: Client, problem: Option<&str>) -> Self {
         let kind = GroupVersionKind::gvk("operator.openshift.io", "v1", "KubeDescheduler");
@@ -43,11 +46,11 @@ impl Simulator {
         Self { problem, api, task }
     }
 
-    /// What keeps the descheduler from running from now on, if anything does: the operator sees it at once.
+    /// Sets the problem that keeps the descheduler from running, if any, and reports it at once.
     ///
     /// # Errors
     ///
-    /// If the status can't be written.
+    /// If the status cannot be written.
     pub async fn becomes(&self, problem: Option<&str>) -> Result<(), kube::Error> {
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem.map(str::to_owned);
         match self.api.get_opt(NAME).await? {
@@ -68,7 +71,7 @@ async fn run(api: Api<DynamicObject>, problem: Arc<Mutex<Option<String>>>) {
         tokio::time::sleep(PASS).await;
         let problem = problem.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let answered = match observe(&api, &object).await {
-            // The event of its own write comes next.
+            // Its own write is the next event.
             Ok(true) => Ok(()),
             Ok(false) => say(&api, &object, problem.as_deref()).await,
             Err(error) => Err(error),
@@ -79,7 +82,7 @@ async fn run(api: Api<DynamicObject>, problem: Arc<Mutex<Option<String>>>) {
     }
 }
 
-/// Puts what the config observer has found into the spec, where that is new. Whether it has.
+/// Writes what the config observer has found into the spec, if that is new. Returns whether it did.
 async fn observe(api: &Api<DynamicObject>, object: &DynamicObject) -> Result<bool, kube::Error> {
     let observed = json!({"servingInfo": {"minTLSVersion": "VersionTLS12"}});
     if object.data["spec"]["observedConfig"] == observed {
@@ -97,7 +100,7 @@ async fn observe(api: &Api<DynamicObject>, object: &DynamicObject) -> Result<boo
     Ok(true)
 }
 
-/// Writes its conditions, if they are not those that are there.
+/// Writes its conditions if they differ from the stored ones.
 async fn say(api: &Api<DynamicObject>, object: &DynamicObject, problem: Option<&str>) -> Result<(), kube::Error> {
     let condition = |kind: &str, problem: Option<&str>, well: &str| {
         let (status, reason) = problem.map_or(("False", well), |problem| ("True", problem));
@@ -106,7 +109,7 @@ async fn say(api: &Api<DynamicObject>, object: &DynamicObject, problem: Option<&
     let conditions = json!([
         condition("ConfigObservationDegraded", None, "AsExpected"),
         condition("ResourceSyncControllerDegraded", None, "AsExpected"),
-        // Of this one the sentence is in the reason, and a good one has none.
+        // Has the sentence in the reason, and an empty reason without a problem.
         condition("TargetConfigControllerDegraded", problem, ""),
     ]);
     if object.data["status"]["conditions"] == conditions {

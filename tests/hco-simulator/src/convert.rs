@@ -1,4 +1,4 @@
-//! Owns how HyperConverged is converted between v1beta1 and v1. Pure.
+//! The conversion of HyperConverged between v1beta1 and v1. Pure.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,8 @@ const MOVED: [(&str, &str); 6] = [
     ("/deployment/applicationAwareConfig/enable", "/enableApplicationAwareQuota"),
 ];
 
-/// `object` in the version `to`, for example `hco.kubevirt.io/v1`: of its spec only the fields that are known here.
+/// `object` in the version `to`, for example `hco.kubevirt.io/v1`. Of its spec only the fields
+/// listed here remain.
 #[must_use]
 pub fn convert(object: &Value, to: &str) -> Value {
     let mut converted = object.clone();
@@ -31,7 +32,7 @@ pub fn convert(object: &Value, to: &str) -> Value {
         }
     }
     if up && source.get("enableApplicationAwareQuota").is_none() {
-        // The Go type of v1beta1 has it always.
+        // The Go type of v1beta1 always has it.
         put(&mut spec, "/deployment/applicationAwareConfig/enable", json!(false));
     }
     converted["spec"] = spec;

@@ -1,6 +1,7 @@
-//! Plays what the HyperConverged Cluster Operator does with HyperConverged; README.md has each rule with its source.
+//! Simulates what the HyperConverged Cluster Operator does with HyperConverged; README.md has each
+//! rule with its source.
 //!
-//! Owns the operator's answer to a write: that all is well first, and the truth afterwards.
+//! After a write, the operator first reports that all is well, and then the true state.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,18 +19,18 @@ mod webhook;
 pub use webhook::Webhook;
 
 const MANAGER: &str = "hyperconverged-cluster-operator";
-/// From a write to the first status, and from that to the next one.
+/// Time from a write to the first status, and from that to the next one.
 const PASS: Duration = Duration::from_millis(40);
 
-/// The truth about the operands.
+/// The true state of the operands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Truth {
-    /// All of them are well.
+    /// All of them work.
     #[default]
     Well,
-    /// KubeVirt is not, and says this.
+    /// KubeVirt is degraded, with this message.
     Degraded(String),
-    /// What is wanted could not be written to an operand, which said this.
+    /// The wanted settings could not be written to an operand, with this error.
     Refused(String),
 }
 
@@ -86,11 +87,11 @@ impl Simulator {
         Self { truth, client, resource, task }
     }
 
-    /// The truth from now on: for the next write, and at once.
+    /// Sets the true state for the next write, and reports it at once.
     ///
     /// # Errors
     ///
-    /// If a status can't be written.
+    /// If a status cannot be written.
     pub async fn becomes(&self, truth: Truth) -> Result<(), kube::Error> {
         *self.truth.lock().unwrap_or_else(PoisonError::into_inner) = truth.clone();
         let all = Api::<DynamicObject>::all_with(self.client.clone(), &self.resource).list(&Default::default()).await?;

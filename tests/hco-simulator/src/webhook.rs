@@ -1,4 +1,4 @@
-//! Owns the conversion webhook: a TLS server of its own on loopback, and its entry in the CRD.
+//! The conversion webhook: a TLS server on the loopback address, and its entry in the CRD.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Drop for Webhook {
 }
 
 impl Webhook {
-    /// Listens on a free port of loopback.
+    /// Listens on a free loopback port.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Webhook {
         Ok(Self { address, certificate: cert.pem(), task })
     }
 
-    /// What the conversion of the CRD says for it.
+    /// `spec.conversion` of the CRD for this webhook.
     #[must_use]
     pub fn conversion(&self) -> Value {
         let encoded = serde_json::to_value(ByteString(self.certificate.as_bytes().to_vec())).unwrap_or_default();
@@ -80,11 +80,11 @@ impl Webhook {
         }})
     }
 
-    /// Has the API server convert HyperConverged by it.
+    /// Makes the API server convert HyperConverged with this webhook.
     ///
     /// # Errors
     ///
-    /// If the CRD can't be changed.
+    /// If the CRD cannot be changed.
     pub async fn install(&self, client: &Client) -> Result<()> {
         let crds = Api::<CustomResourceDefinition>::all(client.clone());
         let body = json!({"spec": {"conversion": self.conversion()}});

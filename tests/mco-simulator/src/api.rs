@@ -1,8 +1,8 @@
-//! Owns the shapes of the objects the simulator reads and writes, and the names of labels and annotations.
+//! The objects that the simulator reads and writes, and the names of labels and annotations.
 //!
-//! Only fields the simulator uses are typed: it writes by merge patch, so fields it does not know survive.
-//! Source: openshift/machine-config-operator at commit 7ff337a4ffac, pkg/daemon/constants/constants.go and
-//! pkg/controller/common/constants.go (names), as observed.
+//! Only fields the simulator uses are typed: it writes by merge patch, so fields it does not know
+//! survive. Source: openshift/machine-config-operator at commit 7ff337a4ffac,
+//! pkg/daemon/constants/constants.go and pkg/controller/common/constants.go (names), as observed.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -17,28 +17,29 @@ pub const OPERATOR: &str = "machine-config-operator";
 /// Field manager of the daemon on each machine.
 pub const DAEMON: &str = "machine-config-daemon";
 
-/// Label that says for which role a MachineConfig is.
+/// Label with the role that a MachineConfig is for.
 pub const ROLE_LABEL: &str = "machineconfiguration.openshift.io/role";
-/// Label by which KubeletConfigs select the two built-in pools: this prefix and the pool's name.
+/// Label by which KubeletConfigs select the two built-in pools: this prefix and the name of the
+/// pool.
 pub const POOL_LABEL_PREFIX: &str = "pools.operator.machineconfiguration.openshift.io/";
-/// Node label of a role: this prefix and the role's name.
+/// Node label of a role: this prefix and the name of the role.
 pub const NODE_ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 /// Label of a machine's zone.
 pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
-/// Configuration a machine has. Written by the daemon.
+/// Configuration that a machine has, written by the daemon.
 pub const CURRENT_CONFIG: &str = "machineconfiguration.openshift.io/currentConfig";
-/// Configuration a machine is told to have. Written by the node controller.
+/// Configuration that a machine is to have, written by the node controller.
 pub const DESIRED_CONFIG: &str = "machineconfiguration.openshift.io/desiredConfig";
-/// What the daemon is doing: [`STATE_DONE`], [`STATE_WORKING`] or [`STATE_DEGRADED`].
+/// State of the daemon: [`STATE_DONE`], [`STATE_WORKING`] or [`STATE_DEGRADED`].
 pub const STATE: &str = "machineconfiguration.openshift.io/state";
 /// Why the daemon is degraded.
 pub const REASON: &str = "machineconfiguration.openshift.io/reason";
-/// Drain or uncordon the daemon asks for: `drain-CONFIG` or `uncordon-CONFIG`.
+/// Drain or uncordon that the daemon requests: `drain-CONFIG` or `uncordon-CONFIG`.
 pub const DESIRED_DRAIN: &str = "machineconfiguration.openshift.io/desiredDrain";
-/// The request the drain controller has fulfilled last.
+/// The last request that the drain controller has fulfilled.
 pub const APPLIED_DRAIN: &str = "machineconfiguration.openshift.io/lastAppliedDrain";
-/// What the daemon does after writing files; only seen while a machine reboots.
+/// What the daemon does after it has written files; visible only while a machine reboots.
 pub const POST_CONFIG_ACTION: &str = "machineconfiguration.openshift.io/post-config-action";
 /// Version of the controller that generated a MachineConfig.
 pub const GENERATED_BY: &str = "machineconfiguration.openshift.io/generated-by-controller-version";
@@ -46,19 +47,19 @@ pub const GENERATED_BY: &str = "machineconfiguration.openshift.io/generated-by-c
 pub const RELEASE_VERSION: &str = "machineconfiguration.openshift.io/release-image-version";
 /// Number of the MachineConfig generated for a KubeletConfig.
 pub const NAME_SUFFIX: &str = "machineconfiguration.openshift.io/mc-name-suffix";
-/// Taint of every machine that is not yet told the pool's configuration.
+/// Taint of every machine that has not yet been told to take the pool's configuration.
 pub const UPDATE_TAINT: &str = "UpdateInProgress";
 
-/// Daemon state: has what it was told.
+/// Daemon state: the machine has its desired configuration.
 pub const STATE_DONE: &str = "Done";
 /// Daemon state: an update is under way.
 pub const STATE_WORKING: &str = "Working";
 /// Daemon state: the update failed.
 pub const STATE_DEGRADED: &str = "Degraded";
-/// Daemon state: the update cannot be done at all.
+/// Daemon state: the update is impossible.
 pub const STATE_UNRECONCILABLE: &str = "Unreconcilable";
 
-/// The controller version the simulator writes into generated objects: the commit that was observed.
+/// The controller version that the simulator writes into generated objects: the observed commit.
 pub const VERSION: &str = "7ff337a4ffac";
 
 /// Content of a MachineConfig.
@@ -96,7 +97,7 @@ pub struct MachineConfigSpec {
     pub os_image_url: String,
 }
 
-/// What a MachineConfigPool asks for.
+/// The spec of a MachineConfigPool.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "machineconfiguration.openshift.io",
@@ -115,31 +116,31 @@ pub struct PoolSpec {
     /// Machines of the pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<LabelSelector>,
-    /// How many machines may be away at once: number or percentage, 1 when missing.
+    /// How many machines may be unavailable at once: a number or a percentage, 1 when missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<IntOrString>,
-    /// Tells no machine anything new.
+    /// While set, no machine gets a new configuration.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// The rendered configuration the machines shall have. Written by the render controller.
+    /// The rendered configuration that the machines are to have, written by the render controller.
     #[serde(skip_serializing_if = "Configuration::is_empty")]
     pub configuration: Configuration,
 }
 
-/// A rendered MachineConfig and what it was made of.
+/// A rendered MachineConfig and its sources.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Configuration {
     /// Name of the rendered MachineConfig; empty before the first rendering.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The MachineConfigs it was made of, sorted by name.
+    /// The MachineConfigs it was rendered from, sorted by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<SourceRef>,
 }
 
 impl Configuration {
-    /// Whether nothing was ever rendered.
+    /// Whether nothing has been rendered yet.
     pub fn is_empty(&self) -> bool {
         self.name.is_empty() && self.source.is_empty()
     }
@@ -157,24 +158,24 @@ pub struct SourceRef {
     pub name: String,
 }
 
-/// What the controllers report about a pool.
+/// The status of a pool, written by the controllers.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PoolStatus {
-    /// Generation the node controller has seen.
+    /// Generation that the node controller has seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Machines in the pool.
     pub machine_count: i32,
-    /// Machines that were told the pool's configuration and have it.
+    /// Machines that were told to take the pool's configuration and have it.
     pub updated_machine_count: i32,
     /// Updated machines that are also schedulable.
     pub ready_machine_count: i32,
-    /// Machines that are cordoned, not ready or at work.
+    /// Machines that are cordoned, not ready or being updated.
     pub unavailable_machine_count: i32,
     /// Machines whose daemon failed.
     pub degraded_machine_count: i32,
-    /// The last configuration all machines had.
+    /// The last configuration that all machines had.
     pub configuration: Configuration,
     /// `Updated`, `Updating`, `Degraded`, `NodeDegraded`, `RenderDegraded`.
     pub conditions: Vec<Condition>,
@@ -209,7 +210,7 @@ pub struct Condition {
     pub last_transition_time: Option<String>,
 }
 
-/// What a KubeletConfig asks for.
+/// The spec of a KubeletConfig.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "machineconfiguration.openshift.io",
@@ -222,21 +223,21 @@ pub struct Condition {
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct KubeletConfigSpec {
-    /// Fields of the kubelet's own configuration, not validated by the API server.
+    /// Fields of the kubelet's own configuration; the API server does not validate them.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub kubelet_config: Value,
-    /// Pools it is for, by the pools' labels. Empty or missing selects nothing.
+    /// Label selector of the pools it is for. Empty or missing selects nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine_config_pool_selector: Option<LabelSelector>,
     /// Verbosity of the kubelet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_level: Option<i32>,
-    /// Reserve resources by the size of the machine.
+    /// Whether resources are reserved by the size of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_sizing_reserved: Option<bool>,
 }
 
-/// How the machine-config operator works.
+/// The spec of a MachineConfiguration: how the machine-config operator works.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "operator.openshift.io",
@@ -252,24 +253,24 @@ pub struct MachineConfigurationSpec {
     /// Who manages the operator; required.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub management_state: String,
-    /// Node disruption policies of an administrator.
+    /// Node disruption policies that an administrator has set.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub node_disruption_policy: Value,
 }
 
-/// What the machine-config operator reports of its work.
+/// The status of a MachineConfiguration, written by the machine-config operator.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineConfigurationStatus {
-    /// Generation that the policies are of.
+    /// Generation that the policies belong to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Under `clusterPolicies` those that are in force.
+    /// Under `clusterPolicies`, the policies that are in force.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub node_disruption_policy_status: Value,
 }
 
-/// What the kubelet-config controller reports.
+/// The status that the kubelet-config controller writes.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KubeletConfigStatus {

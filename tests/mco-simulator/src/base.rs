@@ -1,7 +1,8 @@
-//! Owns what a cluster has before anybody changes it: base MachineConfigs, pools, machines. Pure.
+//! The base MachineConfigs, pools and machines of a cluster that nobody has changed. Pure.
 //!
-//! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed names, labels and kernel arguments):
-//! templates/ and manifests/{worker,master}.machineconfigpool.yaml. The contents are made up.
+//! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed names, labels and
+//! kernel arguments): templates/ and manifests/{worker,master}.machineconfigpool.yaml. The contents
+//! are made up.
 
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use crate::daemon::UNCORDON;
 use crate::kubelet::{ignition_file, kubelet_conf, template};
 use crate::release::Release;
 
-/// The MachineConfigs the operator itself makes for a role.
+/// The MachineConfigs that the operator itself makes for a role.
 pub fn machine_configs(role: &str, padding: usize, release: Release) -> Vec<MachineConfig> {
     let mut gates = template(role);
     gates["featureGates"] = json!({"ServiceAccountTokenNodeBinding": true});
@@ -67,7 +68,8 @@ pub fn built_in_pool(role: &str) -> MachineConfigPool {
     pool
 }
 
-/// A custom pool, as the documentation makes them: everything for workers, and then its own. It has no labels.
+/// A custom pool as in the documentation: it selects everything for workers and its own
+/// MachineConfigs, and has no labels.
 pub fn custom_pool(name: &str) -> MachineConfigPool {
     let both = json!({"matchExpressions": [{"key": ROLE_LABEL, "operator": "In", "values": ["worker", name]}]});
     pool(name, both)
@@ -79,7 +81,7 @@ fn pool(name: &str, configs: Value) -> MachineConfigPool {
     MachineConfigPool::new(name, serde_json::from_value(spec).unwrap_or_default())
 }
 
-/// A machine that has this configuration.
+/// A machine with this configuration.
 pub fn machine(name: &str, role: &str, config: &str) -> Node {
     let settled = format!("{UNCORDON}{config}");
     let node = json!({

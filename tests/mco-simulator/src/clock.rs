@@ -1,7 +1,7 @@
-//! Owns the one reading of the wall clock: `lastTransitionTime` needs it.
+//! The only place that reads the wall clock, for `lastTransitionTime`.
 //!
-//! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed), pkg/apihelpers/apihelpers.go:
-//! `NewMachineConfigPoolCondition` (whole seconds).
+//! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed),
+//! pkg/apihelpers/apihelpers.go: `NewMachineConfigPoolCondition` (whole seconds).
 
 /// Now, in whole seconds, as the API writes times.
 pub(crate) fn timestamp() -> String {

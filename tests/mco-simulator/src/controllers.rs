@@ -1,9 +1,10 @@
-//! Owns the loop: it hears of changes, lets pools, machines and KubeletConfigs wait as long as the real queues do, and
-//! calls what is due. What is done then is in the `sync_*` files.
+//! The loop: it takes in changes, queues pools, machines and KubeletConfigs for as long as the real
+//! controllers do, and syncs those that are due. The syncs are in the `sync_*` files.
 //!
-//! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed): the event handlers of
-//! pkg/controller/render/render_controller.go, pkg/controller/node/node_controller.go,
-//! pkg/controller/kubelet-config/kubelet_config_controller.go and pkg/controller/drain/drain_controller.go.
+//! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed): the event handlers
+//! of pkg/controller/render/render_controller.go, pkg/controller/node/node_controller.go,
+//! pkg/controller/kubelet-config/kubelet_config_controller.go and
+//! pkg/controller/drain/drain_controller.go.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,19 +35,19 @@ use crate::select;
 /// Machines whose updates fail, with the reason.
 pub(crate) type Faults = Arc<Mutex<BTreeMap<String, String>>>;
 
-/// Why a key comes up again.
+/// Why a sync failed and is repeated.
 #[derive(Debug, Error)]
 pub(crate) enum SyncError {
-    /// A request failed; conflicts are part of everyday life.
+    /// A request failed; conflicts are common.
     #[error("request failed")]
     Request(#[from] kube::Error),
     /// The pool cannot be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),
-    /// A KubeletConfig holds the pool up.
+    /// A KubeletConfig blocks the rendering of the pool.
     #[error("{0}")]
     Blocked(String),
-    /// A KubeletConfig selects a pool that is not rendered yet.
+    /// A KubeletConfig selects a pool that has not been rendered yet.
     #[error("pool {0} is unconfigured")]
     Unconfigured(String),
 }
@@ -74,7 +75,7 @@ pub(crate) struct Controllers {
     pub(crate) kubelets: Mirror<KubeletConfig>,
     pub(crate) configurations: Mirror<MachineConfiguration>,
     pub(crate) release: Release,
-    /// uid and generation of the KubeletConfigs that were dealt with.
+    /// uid and generation of the KubeletConfigs that have been synced.
     pub(crate) seen: Mutex<BTreeMap<String, (String, i64)>>,
     pace: Pace,
     faults: Faults,
@@ -87,7 +88,7 @@ pub(crate) struct Controllers {
 }
 
 impl Controllers {
-    /// Nothing known yet, nothing due.
+    /// With empty copies and queues.
     pub(crate) fn new(client: Client, pace: Pace, faults: Faults, release: Release) -> Controllers {
         Controllers {
             client,
@@ -109,7 +110,7 @@ impl Controllers {
         }
     }
 
-    /// Works until stopped. A message through `pokes` says that the faults changed.
+    /// Runs until stopped. A message on `pokes` says that the faults have changed.
     pub(crate) async fn run(mut self, stop: CancellationToken, mut pokes: mpsc::UnboundedReceiver<()>) {
         let mut events = watch_all(&self.client);
         loop {
@@ -147,8 +148,9 @@ impl Controllers {
         self.queues().into_iter().filter_map(Queue::next).min().filter(|_| synced)
     }
 
-    /// Does everything that is due. Of two things due at once the node controller's comes first: a render of the same
-    /// moment then works on a copy of the pool that is out of date, and comes again (seen with new pools).
+    /// Syncs everything that is due. If two syncs are due at once, the node controller's comes
+    /// first: a render at the same moment then has an outdated copy of the pool, fails and is
+    /// repeated (seen with new pools).
     async fn work(&mut self, now: Instant) {
         let due = self.node_queue.take_due(now);
         for (key, result) in each(due, |key| self.sync_node(key).boxed()).await {
@@ -214,8 +216,8 @@ impl Controllers {
         }
     }
 
-    /// A change that leaves the spec as it was (labels, annotations) is not looked at, even if another pool selects the
-    /// MachineConfig now.
+    /// A change that leaves the spec unchanged (labels, annotations) is ignored, even if another
+    /// pool now selects the MachineConfig.
     fn config_changed(&mut self, change: &Change<MachineConfig>, now: Instant) {
         let Some(config) = change.new.as_ref().or(change.old.as_ref()) else {
             return;
@@ -269,7 +271,8 @@ impl Controllers {
         }
     }
 
-    /// Faults, or the configuration new machines start with, may have changed.
+    /// Queues the daemons that have something to do: faults, or the configuration that new machines
+    /// start with, may have changed.
     fn look_at_daemons(&mut self, now: Instant) {
         let waiting = self.nodes.all().filter(|node| self.next_step(node).is_some());
         let waiting: Vec<String> = waiting.map(ResourceExt::name_any).collect();
@@ -285,7 +288,7 @@ impl Controllers {
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let configuration = self.configurations.get(policy::CLUSTER).map(AsRef::as_ref);
         let disruption = match current.zip(desired) {
-            // Where the kind is not there, as in a reduced cluster, nothing says that machines need not reboot.
+            // Without the kind, as in a reduced cluster, no policy can spare machines the reboot.
             _ if self.release.policies && configuration.is_none() => Some(policy::REBOOT),
             Some((current, desired)) => {
                 policy::disruption(&current.spec, &desired.spec, configuration, self.release.policies)
@@ -303,7 +306,8 @@ impl Controllers {
         )
     }
 
-    /// Changes an object, or its status, by a merge patch. A `resourceVersion` in the body makes it fail on a conflict.
+    /// Changes an object or its status by a merge patch. With a `resourceVersion` in the body it
+    /// fails on a conflict.
     pub(crate) async fn patch<K>(&self, name: &str, part: Part, manager: &str, body: Value) -> Result<(), kube::Error>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
@@ -319,14 +323,14 @@ impl Controllers {
     }
 }
 
-/// What a patch is for.
+/// The part of an object that a patch changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part {
     /// Everything but the status.
     Object,
     /// The status.
     Status,
-    /// Single conditions of a machine, merged by their type.
+    /// Single conditions of a machine, merged by type.
     Conditions,
 }
 

@@ -1,8 +1,10 @@
-//! Owns the update of one machine: what its daemon does next, and what the drain controller does for it. Pure.
+//! The update of one machine: the next step of its daemon, and what the drain controller does for
+//! it. Pure.
 //!
-//! Source: openshift/machine-config-operator at commit 7ff337a4ffac, pkg/daemon/drain.go: `performDrain`; daemon.go:
-//! `completeUpdate`; writer.go: `SetDone`, `SetDegraded`; pkg/controller/drain/drain_controller.go: `syncNode`. The order
-//! of annotations was observed, the daemon itself was played there too; rebooting and joining are read in the source.
+//! Source: openshift/machine-config-operator at commit 7ff337a4ffac, pkg/daemon/drain.go:
+//! `performDrain`; daemon.go: `completeUpdate`; writer.go: `SetDone`, `SetDegraded`;
+//! pkg/controller/drain/drain_controller.go: `syncNode`. The order of annotations was observed, the
+//! daemon itself was simulated there too; rebooting and joining are from the source.
 
 use k8s_openapi::api::core::v1::Node;
 
@@ -13,27 +15,27 @@ use crate::api::{
 use crate::node::annotation;
 use crate::policy::Disruption;
 
-/// Asks the drain controller to cordon and drain: this and the configuration's name.
+/// Asks the drain controller to cordon and drain: this prefix and the name of the configuration.
 pub(crate) const DRAIN: &str = "drain-";
-/// Asks the drain controller to uncordon: this and the configuration's name.
+/// Asks the drain controller to uncordon: this prefix and the name of the configuration.
 pub(crate) const UNCORDON: &str = "uncordon-";
 /// Value of the annotation while a machine reboots.
 pub(crate) const REBOOTING: &str = "Rebooting";
 
-/// What the daemon of a machine does next.
+/// The next step of a machine's daemon.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     /// A new machine has the pool's configuration from its first boot.
     Join(String),
-    /// State `Working`, and a request to drain.
+    /// State `Working` and a request to drain.
     Start(String),
-    /// State `Working` without a drain or a reboot, and then a request to uncordon.
+    /// State `Working` without a drain or a reboot, then a request to uncordon.
     StartInPlace(String),
     /// State `Degraded` with this reason; the machine stays cordoned.
     Fail(String),
     /// The cause of a failure is gone.
     Resume,
-    /// Files are written: the machine reboots and is not ready.
+    /// The files are written: the machine reboots and is not ready.
     Reboot,
     /// The machine is back, and asks to be uncordoned.
     ComeBack(String),
@@ -43,20 +45,21 @@ pub(crate) enum Step {
     Finish(String),
 }
 
-/// What the daemon knows beside its machine.
+/// What the daemon knows besides its machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surroundings {
     /// Configuration of the machine's pool.
     pub pool_target: String,
-    /// Whether the configuration it has and the one it is told have equal content: then there is nothing to do.
+    /// Whether the current and the desired configuration have the same content, so that there is
+    /// nothing to do.
     pub same_content: bool,
-    /// What the update disturbs; nothing while that is not known: it is waited for.
+    /// What the update disrupts; `None` while that is unknown: the daemon waits.
     pub disruption: Option<Disruption>,
-    /// Why an update of this machine fails, as long as it does.
+    /// Why an update of this machine fails, for as long as it does.
     pub fault: Option<String>,
 }
 
-/// The daemon's next step, none while it waits or is done.
+/// The daemon's next step; `None` while it waits or is done.
 pub(crate) fn next_step(node: &Node, around: &Surroundings) -> Option<Step> {
     let (current, desired) = (annotation(node, CURRENT_CONFIG), annotation(node, DESIRED_CONFIG));
     if current.is_empty() {
@@ -74,7 +77,7 @@ pub(crate) fn next_step(node: &Node, around: &Surroundings) -> Option<Step> {
     }
 }
 
-/// A started update is finished before a newer target is looked at.
+/// A started update is finished before a newer target is considered.
 fn work_on(node: &Node, around: &Surroundings) -> Option<Step> {
     let request = annotation(node, DESIRED_DRAIN);
     if request != annotation(node, APPLIED_DRAIN) {
@@ -101,7 +104,7 @@ pub(crate) enum Drain {
     Uncordon,
 }
 
-/// The request of the daemon that is not fulfilled yet, and its text.
+/// The daemon's request that has not been fulfilled yet, and its text.
 pub(crate) fn open_request(node: &Node) -> Option<(Drain, &str)> {
     let request = annotation(node, DESIRED_DRAIN);
     if request == annotation(node, APPLIED_DRAIN) {

@@ -1,8 +1,10 @@
-//! Owns what a KubeletConfig is turned into, when it is refused, and which pools it blocks. Pure.
+//! The MachineConfig made from a KubeletConfig, when a KubeletConfig is refused, and which pools it
+//! blocks. Pure.
 //!
 //! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed),
-//! pkg/controller/kubelet-config/kubelet_config_controller.go: `syncKubeletConfig`, `syncStatusOnly`; helpers.go:
-//! `validateUserKubeletConfig`, `getManagedKubeletConfigKey`, `generateKubeletIgnFiles`; pkg/apihelpers/apihelpers.go:
+//! pkg/controller/kubelet-config/kubelet_config_controller.go: `syncKubeletConfig`,
+//! `syncStatusOnly`; helpers.go: `validateUserKubeletConfig`, `getManagedKubeletConfigKey`,
+//! `generateKubeletIgnFiles`; pkg/apihelpers/apihelpers.go:
 //! `AreMCGeneratingSubControllersCompletedForPool`.
 
 use k8s_openapi::ByteString;
@@ -17,11 +19,11 @@ use crate::release::Release;
 use crate::select::{self, Labels};
 
 const KUBELET_CONF: &str = "/etc/kubernetes/kubelet.conf";
-/// As many entries of one kind a KubeletConfig keeps.
+/// How many conditions of one type a KubeletConfig keeps.
 const MAX_KEPT: usize = 3;
 const MAX_SUFFIX: u32 = 9;
 
-/// The kubelet's configuration of a role before any KubeletConfig.
+/// The kubelet's configuration for a role without any KubeletConfig.
 pub(crate) fn template(role: &str) -> Value {
     json!({
         "kind": "KubeletConfiguration",
@@ -43,9 +45,8 @@ pub(crate) fn template(role: &str) -> Value {
     })
 }
 
-/// An Ignition file with this text.
-/// As the controllers write a file: with a compression that is empty (`NewIgnFileBytesOverwriting`, pkg/controller/common/helpers.go,
-/// release-4.14 to 4.23).
+/// An Ignition file with this text, as the controllers write one: with an empty compression
+/// (`NewIgnFileBytesOverwriting`, pkg/controller/common/helpers.go, release-4.14 to 4.23).
 pub(crate) fn ignition_file(path: &str, text: &str) -> Value {
     let encoded = serde_json::to_value(ByteString(text.as_bytes().to_vec())).unwrap_or_default();
     let source = format!("data:text/plain;charset=utf-8;base64,{}", encoded.as_str().unwrap_or_default());
@@ -57,7 +58,7 @@ pub(crate) fn kubelet_conf(content: &Value) -> Value {
     ignition_file(KUBELET_CONF, &serde_json::to_string_pretty(content).unwrap_or_default())
 }
 
-/// Why the controller refuses a KubeletConfig that the API server took.
+/// Why the controller refuses a KubeletConfig that the API server has accepted.
 pub(crate) fn refusal(spec: &KubeletConfigSpec) -> Option<String> {
     if let Some(level) = spec.log_level.filter(|level| !(0..=10).contains(level)) {
         return Some(format!("KubeletConfig's LogLevel is not valid [0,10]: {level}"));
@@ -95,10 +96,11 @@ fn is_unset(value: &Value) -> bool {
     }
 }
 
-/// The number a KubeletConfig keeps in its annotation: empty for a pool's first, then 1 to 9.
+/// The number that a KubeletConfig keeps in its annotation: empty for the first of a pool, then 1
+/// to 9.
 ///
 /// # Errors
-/// When the pool has ten already.
+/// If the pool has ten already.
 pub(crate) fn suffix(
     config: &KubeletConfig,
     all: &[&KubeletConfig],
@@ -118,14 +120,14 @@ pub(crate) fn suffix(
     }
 }
 
-/// Name of the MachineConfig generated for a pool.
+/// Name of the MachineConfig that is generated for a pool.
 pub(crate) fn generated_name(pool: &str, suffix: &str) -> String {
     let separator = if suffix.is_empty() { "" } else { "-" };
     format!("99-{pool}-generated-kubelet{separator}{suffix}")
 }
 
-/// The MachineConfig of a KubeletConfig for one pool: the whole file, from the template again, so that the settings of
-/// the pool's other KubeletConfigs are lost.
+/// The MachineConfig of a KubeletConfig for one pool. It has the whole file, made from the
+/// template, so that settings from the pool's other KubeletConfigs are lost.
 pub(crate) fn generate(config: &KubeletConfig, pool: &str, suffix: &str) -> MachineConfig {
     let mut content = template(pool);
     overlay(&mut content, &config.spec.kubelet_config);
@@ -167,15 +169,16 @@ pub(crate) fn is_for(config: &KubeletConfig, pool_labels: &Labels) -> bool {
     select::selects(config.spec.machine_config_pool_selector.as_ref(), pool_labels)
 }
 
-/// Whether the controller has dealt with the KubeletConfig as it is now, if the generation that it has seen is `observed`.
+/// Whether the controller has finished with the current generation of the KubeletConfig; `observed`
+/// is the generation it has seen.
 pub(crate) fn is_settled(config: &KubeletConfig, observed: Option<i64>) -> bool {
     config.metadata.deletion_timestamp.is_none()
         && observed.is_some_and(|observed| Some(observed) >= config.metadata.generation)
         && config.status.as_ref().is_some_and(|status| !status.conditions.is_empty())
 }
 
-/// Why nothing is rendered for a pool with these labels: a KubeletConfig that selects it is not a success. `observed` tells which generation of
-/// one the controller has seen.
+/// Why a pool with these labels is not rendered: a KubeletConfig that selects it has not succeeded.
+/// `observed` returns the generation of a KubeletConfig that the controller has seen.
 pub(crate) fn blocker<'a>(
     configs: impl Iterator<Item = &'a KubeletConfig>,
     pool_labels: &Labels,
@@ -192,14 +195,15 @@ pub(crate) fn blocker<'a>(
         .map(|config| format!("KubeletConfig {} is not a success for its generation", config.name_any()))
 }
 
-/// The status after a sync: an `Accepted` entry where the release has those, and the old-style condition last. That an old-style one is there tells
-/// the outcome, whatever its status; older ones of another message stay, three in all.
+/// The status after a sync: an `Accepted` entry if the release has them, and the old-style
+/// condition last. The type of the old-style condition is the outcome, whatever its status; older
+/// ones with another message stay, three in all.
 pub(crate) fn outcome(config: &KubeletConfig, error: Option<&str>, now: &str, release: Release) -> KubeletConfigStatus {
     let before = config.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
     let message = error.map_or_else(|| "Success".to_owned(), |error| format!("Error: {error}"));
     let condition = |kind: &str, status: &str| {
         let known = before.iter().rev().find(|old| old.kind == kind);
-        // Up to 4.22 the same message has the time of the last sync.
+        // Up to 4.22 the time is that of the last sync, even for the same message.
         let unchanged = known.filter(|old| release.accepted && old.status == status && old.message == message);
         unchanged.cloned().unwrap_or_else(|| Condition {
             kind: kind.to_owned(),

@@ -1,4 +1,4 @@
-//! Owns the tests of `kubelet.rs`.
+//! Tests of `kubelet.rs`.
 
 use super::*;
 use crate::release::{MAIN, RELEASES, V4_14, V4_14_EARLY, V4_22};
@@ -114,7 +114,7 @@ fn only_a_success_for_this_generation_does_not_block() {
     assert_eq!(blocker([&config].into_iter(), &Labels::new(), observed), None, "selects another pool");
 }
 
-/// Each release says its own of a success and a failure after it.
+/// The conditions of each release after a success and after a failure that follows it.
 #[test]
 fn each_release_has_its_own_conditions() {
     let said = |release| {

@@ -1,10 +1,12 @@
-//! Plays, against a real API server, what OpenShift's machine-config controllers (render, node, kubelet-config, drain) and
-//! the daemons on the machines do, with all the traps for whoever waits for a roll-out.
+//! Simulates, against a real API server, OpenShift's machine-config controllers (render, node,
+//! kubelet-config, drain) and the daemons on the machines, with everything that can mislead a
+//! client that waits for a rollout.
 //!
-//! What it plays was observed with openshift/machine-config-operator at commit 7ff337a4ffac; README.md lists each
-//! behaviour with its source, and what is not simulated. Everything is a real object: look with kubectl.
+//! The behavior was observed with openshift/machine-config-operator at commit 7ff337a4ffac;
+//! README.md lists each behavior with its source, and what is not simulated. All objects are real,
+//! so kubectl shows them.
 //!
-//! Owns the lifetime of the simulation; it decides nothing itself.
+//! This file starts and stops the simulation; it decides nothing.
 
 use std::sync::PoisonError;
 
@@ -42,17 +44,18 @@ pub use seed::{
 /// How the simulation runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// 1.0 takes the observed seconds; 10.0 is ten times faster. All delays keep their ratio. Above 20 the delays come
-    /// close to the time a request takes, and their order may suffer.
+    /// 1.0 takes as long as was observed; 10.0 is ten times faster. All delays keep their ratio.
+    /// Above 20 the delays approach the duration of a request, and their order may suffer.
     pub speed: f64,
-    /// Bytes of a filler file in the base MachineConfigs: 150000 makes rendered ones as large as real ones.
+    /// Bytes of a filler file in the base MachineConfigs: 150000 makes rendered ones as large as in
+    /// a real cluster.
     pub rendered_padding: usize,
-    /// Which release of the controllers it is.
+    /// The release of the controllers.
     pub release: release::Release,
 }
 
 impl Default for Settings {
-    /// As observed, with small objects.
+    /// The observed speed, with small objects.
     fn default() -> Self {
         Settings { speed: 1.0, rendered_padding: 0, release: release::MAIN }
     }
@@ -68,7 +71,7 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// Starts on the current Tokio runtime. Kinds that are not served yet are waited for.
+    /// Starts on the current Tokio runtime. Waits for kinds that are not served yet.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
@@ -81,7 +84,7 @@ impl Simulator {
         Simulator { stop: stop.drop_guard(), task, faults, pokes }
     }
 
-    /// Ends the simulation, and returns when its last write is done.
+    /// Ends the simulation and returns after its last write.
     pub async fn stop(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {
@@ -89,8 +92,8 @@ impl Simulator {
         }
     }
 
-    /// Makes the daemon of this machine fail at its next update, or the one it is at, once the machine is drained:
-    /// state `Degraded` with this reason, and the machine stays cordoned.
+    /// Makes the daemon of this machine fail in its current or next update, once the machine is
+    /// drained: state `Degraded` with this reason, and the machine stays cordoned.
     pub fn fail_machine(&self, node: &str, reason: &str) {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         faults.insert(node.to_owned(), reason.to_owned());
@@ -98,7 +101,7 @@ impl Simulator {
         self.poke();
     }
 
-    /// Removes the cause: the daemon goes on where it failed.
+    /// Removes the fault: the daemon continues where it failed.
     pub fn repair_machine(&self, node: &str) {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).remove(node);
         self.poke();

@@ -1,7 +1,8 @@
-//! Owns the local copy of one kind of object, kept by a watch, as the controllers' listers are. It may be a moment
-//! behind the API server, and the controllers are written with that in mind: so are their traps.
+//! The local copy of one kind of object, kept by a watch like the controllers' listers. It may be a
+//! moment behind the API server, as theirs is.
 //!
-//! Source: the informers of openshift/machine-config-operator at commit 7ff337a4ffac (observed by their effects).
+//! Source: the informers of openshift/machine-config-operator at commit 7ff337a4ffac (observed by
+//! their effects).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -16,7 +17,7 @@ use kube::runtime::{WatchStreamExt, watcher as watch_objects};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
-/// Pause between two looks whether a kind is served yet.
+/// Pause between two checks whether a kind is served yet.
 const SERVED_POLL: Duration = Duration::from_millis(500);
 
 /// Copy of all objects of one kind.
@@ -27,12 +28,12 @@ pub(crate) struct Mirror<K> {
     synced: bool,
 }
 
-/// What happened to one object: it came, changed or went.
+/// A change of one object: it was created, changed or removed.
 #[derive(Debug)]
 pub(crate) struct Change<K> {
-    /// The object before, none when it is new.
+    /// The object before; `None` if it is new.
     pub old: Option<Arc<K>>,
-    /// The object now, none when it is gone.
+    /// The object now; `None` if it has been removed.
     pub new: Option<Arc<K>>,
 }
 
@@ -48,7 +49,7 @@ impl<K: ResourceExt> Mirror<K> {
         self.synced
     }
 
-    /// The object of this name.
+    /// The object with this name.
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<K>> {
         self.objects.get(name)
     }
@@ -58,7 +59,7 @@ impl<K: ResourceExt> Mirror<K> {
         self.objects.values().map(AsRef::as_ref)
     }
 
-    /// Takes in an event of the watch and tells what changed.
+    /// Takes in an event of the watch and returns the changes.
     pub(crate) fn take(&mut self, event: Event<K>) -> Vec<Change<K>> {
         match event {
             Event::Init => {
@@ -94,7 +95,7 @@ impl<K: ResourceExt> Mirror<K> {
     }
 }
 
-/// Watches all objects of a kind. Where the kind is not served yet, waits until it is.
+/// Watches all objects of a kind. Waits until the kind is served.
 pub(crate) fn watch<K>(client: Client) -> BoxStream<'static, Event<K>>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,

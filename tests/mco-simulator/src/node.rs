@@ -1,9 +1,10 @@
-//! Owns how machines are judged and who is told next. Pure.
+//! The state of machines, and which of them are told next to take a configuration. Pure.
 //!
 //! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed),
-//! pkg/controller/common/layered_node_state.go: `IsDone`, `IsUnavailableForUpdate`, `CheckNodeReady`, `IsNodeMCDFailing`;
-//! pkg/controller/node/node_controller.go: `updateNode`, `getAllCandidateMachines`, `updateCandidateMachines`,
-//! `sortNodeList`, `maxUnavailable`; pkg/helpers/helpers.go: `GetPoolsForNode`.
+//! pkg/controller/common/layered_node_state.go: `IsDone`, `IsUnavailableForUpdate`,
+//! `CheckNodeReady`, `IsNodeMCDFailing`; pkg/controller/node/node_controller.go: `updateNode`,
+//! `getAllCandidateMachines`, `updateCandidateMachines`, `sortNodeList`, `maxUnavailable`;
+//! pkg/helpers/helpers.go: `GetPoolsForNode`.
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -41,7 +42,7 @@ pub(crate) fn unready(node: &Node) -> Option<String> {
     is_cordoned(node).then(|| "Unschedulable".to_owned())
 }
 
-/// Whether the daemon has finished what the machine was told.
+/// Whether the daemon has finished and the machine has its desired configuration.
 pub(crate) fn is_done(node: &Node) -> bool {
     let current = annotation(node, CURRENT_CONFIG);
     !current.is_empty() && current == annotation(node, DESIRED_CONFIG) && annotation(node, STATE) == STATE_DONE
@@ -52,7 +53,7 @@ pub(crate) fn is_updated(node: &Node, pool: &MachineConfigPool) -> bool {
     is_done(node) && is_told(node, pool)
 }
 
-/// Whether the machine was told the pool's configuration.
+/// Whether the machine was told to take the pool's configuration.
 pub(crate) fn is_told(node: &Node, pool: &MachineConfigPool) -> bool {
     annotation(node, DESIRED_CONFIG) == pool.spec.configuration.name
 }
@@ -72,13 +73,13 @@ fn is_failing(node: &Node) -> bool {
     annotation(node, CURRENT_CONFIG) != annotation(node, DESIRED_CONFIG) && is_degraded(node)
 }
 
-/// Whether the machine has the taint of those that wait for an update.
+/// Whether the machine has the taint of machines that wait for an update.
 pub(crate) fn has_update_taint(node: &Node) -> bool {
     node.spec.iter().filter_map(|spec| spec.taints.as_ref()).flatten().any(|taint| taint.key == UPDATE_TAINT)
 }
 
-/// Pools of a machine, the one it follows first: master, or the custom pool and then worker. A machine in two custom
-/// pools follows none.
+/// Pools of a machine, with the one it follows first: master, or the custom pool and then worker. A
+/// machine in two custom pools follows none.
 pub(crate) fn pools_of<'a>(
     node: &Node,
     pools: impl Iterator<Item = &'a MachineConfigPool>,
@@ -99,8 +100,9 @@ pub(crate) fn pools_of<'a>(
     }
 }
 
-/// How many machines of the pool may be away: percentages round down, and at least one may. None where the value is below
-/// zero or no percentage: the controller returns an error then, and tells no machine.
+/// How many machines of the pool may be unavailable: percentages are rounded down, and the least is
+/// one. 0 if the value is negative or not a percentage: the controller returns an error then and
+/// tells no machine.
 pub(crate) fn max_unavailable(pool: &MachineConfigPool, machines: usize) -> usize {
     let wanted = match &pool.spec.max_unavailable {
         None => Some(1),
@@ -113,7 +115,7 @@ pub(crate) fn max_unavailable(pool: &MachineConfigPool, machines: usize) -> usiz
     wanted.map_or(0, |wanted| wanted.max(1))
 }
 
-/// The machines to be told the pool's configuration now.
+/// The machines to tell now to take the pool's configuration.
 pub(crate) fn candidates<'a>(pool: &MachineConfigPool, nodes: &[&'a Node]) -> Vec<&'a Node> {
     let limit = max_unavailable(pool, nodes.len());
     let away = nodes.iter().filter(|node| is_unavailable(node)).count();
@@ -131,7 +133,7 @@ pub(crate) fn candidates<'a>(pool: &MachineConfigPool, nodes: &[&'a Node]) -> Ve
     waiting
 }
 
-/// Whether this change of a machine makes its pools look again.
+/// Whether this change of a machine makes its pools sync again.
 pub(crate) fn is_news(old: &Node, new: &Node) -> bool {
     if annotation(new, CURRENT_CONFIG).is_empty() {
         return false;

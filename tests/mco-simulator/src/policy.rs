@@ -1,9 +1,13 @@
-//! Owns what a machine does for a change: node disruption policies, and the list of files that releases without them have. Pure.
+//! How a change disrupts a machine: node disruption policies, and the list of files in releases
+//! without them. Pure.
 //!
-//! Source: openshift/machine-config-operator, release-4.17 to 5.0: pkg/apihelpers/apihelpers.go `defaultClusterPolicies` and
-//! `MergeClusterPolicies`; pkg/daemon/update.go `calculatePostConfigChangeNodeDisruptionAction` and `…FromMCDiffs`;
-//! pkg/controller/common/helpers.go `FindClosestFilePolicyPathMatch`; pkg/daemon/drain.go `isDrainRequiredForNodeDisruptionActions`.
-//! release-4.14: pkg/daemon/update.go `calculatePostConfigChangeActionFromFileDiffs`. All read, none observed: daemons need a machine.
+//! Source: openshift/machine-config-operator, release-4.17 to 5.0: pkg/apihelpers/apihelpers.go
+//! `defaultClusterPolicies` and `MergeClusterPolicies`; pkg/daemon/update.go
+//! `calculatePostConfigChangeNodeDisruptionAction` and `…FromMCDiffs`;
+//! pkg/controller/common/helpers.go `FindClosestFilePolicyPathMatch`; pkg/daemon/drain.go
+//! `isDrainRequiredForNodeDisruptionActions`. release-4.14: pkg/daemon/update.go
+//! `calculatePostConfigChangeActionFromFileDiffs`. All from the source, nothing observed: daemons
+//! need a machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,22 +15,22 @@ use serde_json::{Value, json};
 
 use crate::api::{MachineConfigSpec, MachineConfiguration};
 
-/// The MachineConfiguration that counts.
+/// Name of the MachineConfiguration that is in force.
 pub const CLUSTER: &str = "cluster";
 
-/// What a machine does for a change.
+/// How a change disrupts a machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Disruption {
-    /// It is drained.
+    /// Whether it is drained.
     pub drains: bool,
-    /// It reboots.
+    /// Whether it reboots.
     pub reboots: bool,
 }
 
-/// What is done for most changes.
+/// The disruption of most changes.
 pub const REBOOT: Disruption = Disruption { drains: true, reboots: true };
 
-/// Files for which releases without policies do not reboot.
+/// Files that releases without policies change without a reboot.
 const WITHOUT_POLICIES: [&str; 7] = [
     "/etc/kubernetes/kubelet-ca.crt",
     "/etc/mco/internal-registry-pull-secret.json",
@@ -37,7 +41,7 @@ const WITHOUT_POLICIES: [&str; 7] = [
     "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
 ];
 
-/// The policies that every cluster has: of files those that all releases from 4.17 on share.
+/// The policies of every cluster; for files, those that all releases from 4.17 on share.
 fn defaults() -> Value {
     let file = |path: &str, actions: Value| json!({"path": path, "actions": actions});
     let reload = || json!([{"type": "Reload", "reload": {"serviceName": "crio.service"}}]);
@@ -54,7 +58,7 @@ fn defaults() -> Value {
     })
 }
 
-/// The status of policies: those of `spec` over the ones that every cluster has.
+/// The policies in the status: those of `spec` over those of every cluster.
 pub fn merged(spec: &Value) -> Value {
     let mut merged = defaults();
     for (list, key) in [("files", "path"), ("units", "name")] {
@@ -73,7 +77,8 @@ pub fn merged(spec: &Value) -> Value {
     merged
 }
 
-/// What a machine does on its way from `old` to `new`. `None` if it waits, since the policies are behind their spec.
+/// How the change from `old` to `new` disrupts a machine. `None` while it waits because the
+/// policies in force are behind their spec.
 pub fn disruption(
     old: &MachineConfigSpec,
     new: &MachineConfigSpec,
@@ -125,7 +130,7 @@ fn users(spec: &MachineConfigSpec) -> Option<&Value> {
     spec.config.pointer("/passwd")
 }
 
-/// The entries of a list of the Ignition configuration that are not the same in both.
+/// The entries of a list in the Ignition configuration that differ.
 fn changed(old: &MachineConfigSpec, new: &MachineConfigSpec, list: &str, key: &str) -> BTreeSet<String> {
     let of = |spec: &MachineConfigSpec| -> BTreeMap<String, Value> {
         let entries = spec.config.pointer(list).and_then(Value::as_array).into_iter().flatten();

@@ -1,8 +1,9 @@
-//! Owns time: the observed delays, scaled, and the queue in which pools, machines and KubeletConfigs wait.
+//! The observed delays, scaled, and the queue in which pools, machines and KubeletConfigs wait.
 //!
-//! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed): `enqueueDefault`, `enqueueAfter` and
-//! `handleErr` in pkg/controller/render/render_controller.go and pkg/controller/node/node_controller.go (their delaying
-//! queue keeps the earlier of two times), `DefaultConfig` in pkg/controller/drain/drain_controller.go.
+//! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed): `enqueueDefault`,
+//! `enqueueAfter` and `handleErr` in pkg/controller/render/render_controller.go and
+//! pkg/controller/node/node_controller.go (their delaying queue keeps the earlier of two times),
+//! `DefaultConfig` in pkg/controller/drain/drain_controller.go.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,13 +12,13 @@ use tokio::time::Instant;
 
 /// First pause after an error.
 const FIRST_RETRY: Duration = Duration::from_millis(5);
-/// After so many errors in a row the key waits [`LONG_RETRY`], and the counting starts again.
+/// After this many errors in a row, the key waits [`LONG_RETRY`] and the count starts again.
 const MAX_RETRIES: u32 = 15;
 const LONG_RETRY: Duration = Duration::from_secs(60);
 /// A daemon must see its own last write before its next step.
 const SHORTEST_STEP: Duration = Duration::from_millis(15);
 
-/// How fast the simulated time goes.
+/// The speed of the simulated time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     speed: f64,
@@ -38,7 +39,7 @@ impl Pace {
         self.scaled(Duration::from_secs(5))
     }
 
-    /// From the first event to telling machines and to the status.
+    /// From the first event to the annotations of machines and the status.
     pub(crate) fn node(self) -> Duration {
         self.scaled(Duration::from_secs(5))
     }
@@ -53,19 +54,22 @@ impl Pace {
         self.scaled(Duration::from_millis(100))
     }
 
-    /// One step of a daemon, of which an update has four: with two drain requests an update takes about 10 s.
+    /// One step of a daemon. An update has four of them: with two drain requests it takes about 10
+    /// s.
     pub(crate) fn daemon(self) -> Duration {
         self.scaled(Duration::from_millis(100)).max(SHORTEST_STEP)
     }
 
-    /// The pause after the `failures`th error in a row, 5 ms doubling to 82 s. The shortest are not scaled: they are
-    /// about the speed of the machine, not about the simulated time.
+    /// The pause after an error that follows `failures` others in a row: from 5 ms, doubled up to
+    /// 82 s. The shortest are not scaled: they depend on the speed of the computer, not on the
+    /// simulated time.
     fn retry(self, failures: u32) -> Duration {
         self.scaled(FIRST_RETRY * 2_u32.saturating_pow(failures.min(MAX_RETRIES))).max(FIRST_RETRY)
     }
 }
 
-/// Keys and when they are due. The first call for a key sets its time; later ones can only make it earlier.
+/// Keys and when they are due. The first call for a key sets its time; later calls can only make it
+/// earlier.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     due: BTreeMap<String, Instant>,
@@ -73,7 +77,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Lets the key come up at this time, or earlier if it would anyway.
+    /// Makes the key due at this time, or leaves it if it is due earlier.
     pub(crate) fn add(&mut self, key: &str, at: Instant) {
         let due = self.due.entry(key.to_owned()).or_insert(at);
         *due = at.min(*due);
@@ -95,12 +99,12 @@ impl Queue {
         due.into_iter().map(|(_, key)| key).collect()
     }
 
-    /// A success: the next error starts with the shortest pause again.
+    /// After a success: the next error starts with the shortest pause again.
     pub(crate) fn forget(&mut self, key: &str) {
         self.failures.remove(key);
     }
 
-    /// An error: the key comes up again, later after each error in a row.
+    /// After an error: the key is due again, later with each error in a row.
     pub(crate) fn retry(&mut self, key: &str, now: Instant, pace: Pace) {
         let failures = self.failures.entry(key.to_owned()).or_default();
         let pause = if *failures < MAX_RETRIES { pace.retry(*failures) } else { pace.scaled(LONG_RETRY) };

@@ -1,15 +1,16 @@
-//! Owns which changes a running machine cannot take. Pure.
+//! The changes that a running machine cannot take. Pure.
 //!
 //! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed for directories),
-//! pkg/controller/common/reconcile.go: `isConfigReconcilable`; pkg/controller/render/render_controller.go:
-//! `generateAndValidateRenderedMachineConfig` (who is named).
+//! pkg/controller/common/reconcile.go: `isConfigReconcilable`;
+//! pkg/controller/render/render_controller.go: `generateAndValidateRenderedMachineConfig` (who is
+//! named).
 
 use serde_json::Value;
 
 use crate::api::{MachineConfig, MachineConfigSpec};
 use crate::render::{RenderError, Rendered};
 
-/// Refuses a rendered configuration that machines with the current one cannot get.
+/// Refuses a rendered configuration that machines with the current one cannot take.
 ///
 /// # Errors
 /// [`RenderError::Irreconcilable`], with the first MachineConfig that has the part in question.

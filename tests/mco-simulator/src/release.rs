@@ -1,6 +1,8 @@
-//! Owns what differs between releases of the machine-config controllers: a row for each, a column for each rule. Pure.
+//! The differences between releases of the machine-config controllers: a row for each release, a
+//! column for each rule. Pure.
 //!
-//! Source: the branches release-4.14, 4.17, 4.20, 4.22 and 5.0 of openshift/machine-config-operator, as they were in July 2026.
+//! Source: the branches release-4.14, 4.17, 4.20, 4.22 and 5.0 of
+//! openshift/machine-config-operator, as they were in July 2026.
 //!
 //! | column | source |
 //! | --- | --- |
@@ -12,27 +14,30 @@
 //! | `policies` | node disruption policies: generally available from release-4.17 on (feature gate NodeDisruptionPolicy before that); a list of files up to 4.16 |
 //! | `reads_settings` | templates/worker/01-worker-kubelet: kubelet.service with `--config-dir=/etc/openshift/kubelet.conf.d` from release-4.21 on; masters from 5.0 |
 //!
-//! Alike in all of them, and so no column: delays and queues, the order of merging, what is merged by name, `compression: ""` in what is generated,
-//! maxUnavailable and the order of machines, and that a KubeletConfig which is no success keeps its pools from being rendered.
+//! The same in all of them, so without a column: delays and queues, the order of merging, what is
+//! merged by name, `compression: ""` in generated files, maxUnavailable and the order of machines,
+//! and that a KubeletConfig that has not succeeded keeps its pools from being rendered.
 
 /// A release of the controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Release {
-    /// As in `4.20`.
+    /// For example `4.20`.
     pub name: &'static str,
-    /// KubeletConfigs have the condition Accepted, and after it Success or Failure for whoever reads those.
+    /// Whether KubeletConfigs have the condition Accepted, followed by Success or Failure for older
+    /// readers.
     pub(crate) accepted: bool,
     /// The status of the condition Failure.
     pub(crate) failure: &'static str,
-    /// `observedGeneration` of KubeletConfigs is written.
+    /// Whether `observedGeneration` of KubeletConfigs is written.
     pub(crate) observes: bool,
-    /// Of files, an empty compression replaces an earlier one, and is taken out at the end. Else the earlier one stays where a later file has none.
+    /// Whether an empty compression of a file replaces an earlier one and is removed at the end.
+    /// Otherwise the earlier one stays if a later file has none.
     pub(crate) settles_compression: bool,
-    /// Reasons of failing machines are told twice.
+    /// Whether the reason of a failing machine is reported twice.
     pub(crate) repeats_failures: bool,
-    /// Node disruption policies say for which files and units machines reboot.
+    /// Whether node disruption policies decide for which files and units machines reboot.
     pub(crate) policies: bool,
-    /// The kubelets of workers read settings from a folder.
+    /// Whether the kubelets of workers read settings from a folder.
     pub(crate) reads_settings: bool,
 }
 
@@ -58,7 +63,7 @@ pub const V4_22: Release = Release { name: "4.22", failure: "True", reads_settin
 /// 4.23, 5.0 and main.
 pub const MAIN: Release = Release { name: "main", accepted: true, ..V4_22 };
 
-/// All of them, oldest first.
+/// All releases, oldest first.
 pub const RELEASES: [Release; 6] = [V4_14_EARLY, V4_14, V4_17, V4_20, V4_22, MAIN];
 
 impl Default for Release {

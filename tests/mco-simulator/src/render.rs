@@ -1,8 +1,9 @@
-//! Owns what a rendered MachineConfig contains and how it is named. Pure.
+//! The content and the name of a rendered MachineConfig. Pure.
 //!
-//! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed), pkg/controller/common/helpers.go:
-//! `MergeMachineConfigs`, `ValidateMachineConfig`, `ValidateMachineConfigSize`; pkg/controller/render/hash.go:
-//! `getMachineConfigHashedName` (there MD5 over YAML, here the first half of SHA-256 over sorted JSON).
+//! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed),
+//! pkg/controller/common/helpers.go: `MergeMachineConfigs`, `ValidateMachineConfig`,
+//! `ValidateMachineConfigSize`; pkg/controller/render/hash.go: `getMachineConfigHashedName` (there
+//! MD5 over YAML, here the first half of SHA-256 over sorted JSON).
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -15,7 +16,7 @@ const SALT: &[u8] = b"mco-simulator rendered MachineConfig";
 const IGNITION_VERSION: &str = "3.5.0";
 const MAX_SIZE: usize = 3 * 1024 * 1024 / 2;
 
-/// Why a pool cannot be rendered. The text ends up in the message of `RenderDegraded`.
+/// Why a pool cannot be rendered. The text becomes part of the message of `RenderDegraded`.
 #[derive(Debug, Error, PartialEq)]
 pub enum RenderError {
     /// The pool selects nothing.
@@ -24,22 +25,22 @@ pub enum RenderError {
     /// A MachineConfig asks for a kernel that does not exist.
     #[error("could not generate rendered MachineConfig: kernelType={0} is invalid")]
     KernelType(String),
-    /// A MachineConfig holds no Ignition configuration of a known version.
+    /// A MachineConfig has no Ignition configuration of a known version.
     #[error("could not generate rendered MachineConfig: parsing Ignition config of {0} failed: unknown version {1:?}")]
     Ignition(String, String),
     /// The result does not fit into an object.
     #[error("could not generate rendered MachineConfig: rendered MachineConfig has {0} bytes, the limit is {MAX_SIZE}")]
     Size(usize),
-    /// Machines that have the current configuration cannot get this one.
+    /// Machines with the current configuration cannot take this one.
     #[error(
         "could not generate rendered MachineConfig: reconciliation failed between current config {current:?} and base config {base:?}: {reason}"
     )]
     Irreconcilable {
         /// The pool's rendered configuration.
         current: String,
-        /// The MachineConfig to blame.
+        /// The MachineConfig that causes it.
         base: String,
-        /// Which part cannot change.
+        /// The part that cannot change.
         reason: String,
     },
 }
@@ -82,8 +83,9 @@ fn validate(config: &MachineConfig) -> Result<(), RenderError> {
     Err(RenderError::Ignition(config.metadata.name.clone().unwrap_or_default(), version.to_owned()))
 }
 
-/// Role=worker by name, then every other role by name; later files and units are merged into earlier ones of their name, lists of words are
-/// joined with their duplicates.
+/// MachineConfigs with role=worker by name, then all others by name. Later files and units are
+/// merged into earlier ones of the same name; lists of words are concatenated with their
+/// duplicates.
 fn merge(configs: &[&MachineConfig], release: Release) -> MachineConfigSpec {
     let mut ordered = configs.to_vec();
     ordered.sort_by_key(|config| {
@@ -120,8 +122,8 @@ fn merge(configs: &[&MachineConfig], release: Release) -> MachineConfigSpec {
     }
 }
 
-/// Ignition's own rule: objects field by field, lists of things with an identity entry by entry, other values by the
-/// later one.
+/// Ignition's own rule: objects field by field, lists of entries with an identity entry by entry;
+/// of other values the later one wins.
 fn merge_ignition(into: &mut Value, from: &Value) {
     let (Some(target), Some(source)) = (into.as_object_mut(), from.as_object()) else {
         if !from.is_null() {
@@ -144,7 +146,8 @@ fn merge_list(old: &mut Vec<Value>, new: &[Value]) {
     for entry in new {
         let known = identity(entry).and_then(|id| old.iter().position(|other| identity(other) == Some(id)));
         match known {
-            // Member by member: a file keeps the mode that the later one does not have, a unit the drop-ins.
+            // Field by field: a file keeps its mode and a unit its drop-ins if the later one has
+            // none.
             Some(at) => merge_ignition(&mut old[at], entry),
             None if identity(entry).is_none() && old.contains(entry) => {}
             None => old.push(entry.clone()),
@@ -156,7 +159,7 @@ fn identity(entry: &Value) -> Option<&str> {
     ["path", "name", "device"].iter().find_map(|key| entry.get(*key)?.as_str())
 }
 
-/// Does something with the contents of each file.
+/// Calls `each` with the contents of each file.
 fn each_contents(config: &mut Value, each: impl Fn(&mut Map<String, Value>)) {
     for file in config.pointer_mut("/storage/files").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(file) = file.as_object_mut() {
@@ -182,13 +185,13 @@ fn finish_ignition(config: &mut Value, release: Release) {
     }
 }
 
-/// 32 hexadecimal digits that depend on the content only.
+/// 32 hexadecimal digits that depend only on the content.
 fn hash(text: &str) -> String {
     let digest = Sha256::new().chain_update(SALT).chain_update(text).finalize();
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// JSON with sorted keys: equal content gives equal text, however serde_json keeps its maps.
+/// JSON with sorted keys: equal content gives equal text, in whatever order serde_json keeps maps.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Object(map) => {

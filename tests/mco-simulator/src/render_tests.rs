@@ -1,4 +1,4 @@
-//! Owns the tests of `render.rs`.
+//! Tests of `render.rs`.
 
 use super::*;
 use crate::release::{MAIN, V4_17, V4_20};
@@ -109,7 +109,7 @@ fn invalid_ones_are_named() {
     assert!(matches!(huge, RenderError::Size(size) if size > MAX_SIZE));
 }
 
-/// What of an earlier file survives in a later one of its path, by release (OCPBUGS-55327).
+/// What remains of an earlier file in a later one with the same path, by release (OCPBUGS-55327).
 #[test]
 fn files_are_merged_member_by_member() {
     let with = |name: &str, file: Value| {

@@ -1,7 +1,8 @@
-//! Owns bringing a cluster to the settled state at once, without any of the delays.
+//! Brings a cluster to the settled state at once, without any of the delays.
 //!
-//! Source: the state in which the observed controllers of openshift/machine-config-operator at commit 7ff337a4ffac came
-//! to rest (pkg/controller/render/render_controller.go: `RunBootstrap` does the like for a new cluster).
+//! Source: the state in which the observed controllers of openshift/machine-config-operator at
+//! commit 7ff337a4ffac came to rest (pkg/controller/render/render_controller.go: `RunBootstrap`
+//! does the same for a new cluster).
 
 use std::fmt::Debug;
 
@@ -20,12 +21,12 @@ use crate::status::{self, RENDER_DEGRADED};
 use crate::sync_render::{configuration, rendered_config};
 use crate::{Settings, base, clock, policy};
 
-/// How many machines a seeded cluster has.
+/// The number of machines in a seeded cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// Machines of pool worker, `worker-0` and so on.
+    /// Machines of the pool worker: `worker-0` and so on.
     pub workers: usize,
-    /// Machines of pool master, `master-0` and so on.
+    /// Machines of the pool master: `master-0` and so on.
     pub masters: usize,
 }
 
@@ -37,20 +38,21 @@ pub enum Error {
     Request {
         /// Kind and name.
         object: String,
-        /// What the API server said.
+        /// The API server's error.
         #[source]
         source: kube::Error,
     },
-    /// The base MachineConfigs do not render, which only too much padding can cause.
+    /// The base MachineConfigs cannot be rendered; only too much padding causes this.
     #[error("the base MachineConfigs do not render")]
     Render(#[from] RenderError),
 }
 
-/// Makes base MachineConfigs, the pools worker and master, and their machines, all settled: rendered, `Updated`, done.
-/// Objects that exist stay as they are. Needs the CRDs; call it before [`crate::Simulator::start`].
+/// Makes base MachineConfigs, the pools worker and master, and their machines, all settled:
+/// rendered, `Updated`, done. Existing objects stay unchanged. Needs the CRDs; call it before
+/// [`crate::Simulator::start`].
 ///
 /// # Errors
-/// When a request fails, or the padding is more than a rendered MachineConfig may have.
+/// If a request fails, or the padding is too much for a rendered MachineConfig.
 pub async fn seed(client: &Client, cluster: &Cluster, settings: &Settings) -> Result<(), Error> {
     for (role, machines) in [("worker", cluster.workers), ("master", cluster.masters)] {
         let configs = base::machine_configs(role, settings.rendered_padding, settings.release);
@@ -65,7 +67,8 @@ pub async fn seed(client: &Client, cluster: &Cluster, settings: &Settings) -> Re
         for number in 0..machines {
             let node = base::machine(&format!("{role}-{number}"), role, &target);
             create(client, &node).await?;
-            // The API server's admission marks new machines as not ready; the controller that unmarks them is not here.
+            // The API server's admission taints new machines as not ready; the controller that
+            // removes the taint does not run here.
             write(client, &node, Write::Object, json!({"spec": {"taints": null}})).await?;
         }
         if pool.spec.configuration.is_empty() {
@@ -79,7 +82,7 @@ pub async fn seed(client: &Client, cluster: &Cluster, settings: &Settings) -> Re
     Ok(())
 }
 
-/// Makes the MachineConfiguration with the policies that every cluster has, where the kind is served.
+/// Makes the MachineConfiguration with the policies of every cluster, if the kind is served.
 async fn settle_policies(client: &Client) -> Result<(), Error> {
     let spec = MachineConfigurationSpec { management_state: "Managed".to_owned(), ..Default::default() };
     let api: Api<MachineConfiguration> = Api::all(client.clone());
@@ -92,10 +95,10 @@ async fn settle_policies(client: &Client) -> Result<(), Error> {
     write(client, &created, Write::Status, json!({"status": status})).await.map(drop)
 }
 
-/// Gives the cluster these node disruption policies, as an administrator would.
+/// Sets these node disruption policies, as an administrator would.
 ///
 /// # Errors
-/// When the request fails.
+/// If the request fails.
 pub async fn set_policies(client: &Client, policies: serde_json::Value) -> Result<(), Error> {
     let configuration = MachineConfiguration::new(policy::CLUSTER, MachineConfigurationSpec::default());
     let body = json!({"spec": {"nodeDisruptionPolicy": policies}});
@@ -115,7 +118,7 @@ async fn settle(client: &Client, mut pool: MachineConfigPool, machines: usize) -
 /// Cordons a machine, as an administrator would.
 ///
 /// # Errors
-/// When the request fails.
+/// If the request fails.
 pub async fn cordon(client: &Client, node: &str) -> Result<(), Error> {
     write(client, &named::<Node>(node), Write::Foreign, json!({"spec": {"unschedulable": true}})).await.map(drop)
 }
@@ -123,7 +126,7 @@ pub async fn cordon(client: &Client, node: &str) -> Result<(), Error> {
 /// Uncordons a machine, as an administrator would.
 ///
 /// # Errors
-/// When the request fails.
+/// If the request fails.
 pub async fn uncordon(client: &Client, node: &str) -> Result<(), Error> {
     write(client, &named::<Node>(node), Write::Foreign, json!({"spec": {"unschedulable": null}})).await.map(drop)
 }
@@ -131,44 +134,44 @@ pub async fn uncordon(client: &Client, node: &str) -> Result<(), Error> {
 /// Pauses a pool.
 ///
 /// # Errors
-/// When the request fails.
+/// If the request fails.
 pub async fn pause(client: &Client, pool: &str) -> Result<(), Error> {
     let pool = MachineConfigPool::new(pool, crate::api::PoolSpec::default());
     write(client, &pool, Write::Foreign, json!({"spec": {"paused": true}})).await.map(drop)
 }
 
-/// Lets a paused pool go on.
+/// Unpauses a pool.
 ///
 /// # Errors
-/// When the request fails.
+/// If the request fails.
 pub async fn unpause(client: &Client, pool: &str) -> Result<(), Error> {
     let pool = MachineConfigPool::new(pool, crate::api::PoolSpec::default());
     write(client, &pool, Write::Foreign, json!({"spec": {"paused": false}})).await.map(drop)
 }
 
-/// Makes a custom pool: it renders everything for workers and for its own name, has the machines labelled
-/// `node-role.kubernetes.io/NAME`, and no labels of its own.
+/// Makes a custom pool: it renders everything for workers and for its own name, has the machines
+/// with the label `node-role.kubernetes.io/NAME`, and has no labels.
 ///
 /// # Errors
-/// When the request fails.
+/// If the request fails.
 pub async fn add_pool(client: &Client, name: &str) -> Result<(), Error> {
     create(client, &base::custom_pool(name)).await.map(drop)
 }
 
-/// Gives a machine a further role, or takes it away: so machines move to a custom pool and back.
+/// Adds a role to a machine or removes it, which moves the machine to a custom pool or back.
 ///
 /// # Errors
-/// When the request fails.
+/// If the request fails.
 pub async fn set_role(client: &Client, node: &str, role: &str, wanted: bool) -> Result<(), Error> {
     let label = format!("{}{role}", crate::api::NODE_ROLE_PREFIX);
     let body = json!({"metadata": {"labels": {label: wanted.then_some("")}}});
     write(client, &named::<Node>(node), Write::Foreign, body).await.map(drop)
 }
 
-/// Makes a MachineConfig of a role with these kernel arguments.
+/// Makes a MachineConfig with these kernel arguments for a role.
 ///
 /// # Errors
-/// When the request fails.
+/// If the request fails.
 pub async fn add_kernel_arguments(client: &Client, name: &str, role: &str, arguments: &[&str]) -> Result<(), Error> {
     let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     let spec = crate::api::MachineConfigSpec { kernel_arguments: Some(arguments), ..Default::default() };
@@ -181,7 +184,7 @@ pub async fn add_kernel_arguments(client: &Client, name: &str, role: &str, argum
 enum Write {
     Object,
     Status,
-    /// Not by a controller.
+    /// The object, as somebody other than a controller.
     Foreign,
 }
 

@@ -1,4 +1,4 @@
-//! Owns label selection as the controllers do it: an empty or missing selector selects nothing.
+//! Label selection as in the controllers: an empty or missing selector selects nothing.
 //!
 //! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed),
 //! pkg/controller/render/render_controller.go: `getPoolsForMachineConfig`.

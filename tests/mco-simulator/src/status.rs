@@ -1,7 +1,8 @@
-//! Owns the calculation of a pool's status. Pure.
+//! The calculation of a pool's status. Pure.
 //!
-//! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed), pkg/controller/node/status.go:
-//! `calculateStatus`; pkg/apihelpers/apihelpers.go: `SetMachineConfigPoolCondition`.
+//! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed),
+//! pkg/controller/node/status.go: `calculateStatus`; pkg/apihelpers/apihelpers.go:
+//! `SetMachineConfigPoolCondition`.
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
@@ -12,16 +13,16 @@ use crate::release::Release;
 
 /// All machines have the pool's configuration.
 pub(crate) const UPDATED: &str = "Updated";
-/// Some machine does not have it, or is away.
+/// Some machine does not have it, or is unavailable.
 pub(crate) const UPDATING: &str = "Updating";
 /// Some machine failed, or the pool cannot be rendered.
 pub(crate) const DEGRADED: &str = "Degraded";
 /// Some machine failed.
 pub(crate) const NODE_DEGRADED: &str = "NodeDegraded";
-/// The pool cannot be rendered. Written by the render controller alone.
+/// The pool cannot be rendered. Written only by the render controller.
 pub(crate) const RENDER_DEGRADED: &str = "RenderDegraded";
 
-/// The status the node controller gives a pool with these machines.
+/// The status that the node controller gives a pool with these machines.
 pub(crate) fn calculate(pool: &MachineConfigPool, nodes: &[&Node], now: &str, release: Release) -> PoolStatus {
     let count = |test: &dyn Fn(&Node) -> bool| {
         i32::try_from(nodes.iter().filter(|node| test(node)).count()).unwrap_or(i32::MAX)
@@ -67,15 +68,16 @@ pub(crate) fn calculate(pool: &MachineConfigPool, nodes: &[&Node], now: &str, re
     status
 }
 
-/// Each failing machine with its reason, twice where there are MachineConfigNodes: once from that, once from its annotation.
+/// Each failing machine with its reason; twice if the release has MachineConfigNodes: once from
+/// there, once from the annotation.
 fn failures(nodes: &[&Node], release: Release) -> String {
     let failing = || nodes.iter().filter(|node| node::is_degraded(node));
     let report = |node: &&Node| format!("Node {} is reporting: {:?}", node.name_any(), node::annotation(node, REASON));
     failing().chain(failing().filter(|_| release.repeats_failures)).map(report).collect::<Vec<_>>().join(", ")
 }
 
-/// Sets one condition. An equal one stays as it is; a changed one moves to the end, and keeps its time while its status
-/// stays.
+/// Sets one condition. An equal one stays unchanged; a changed one moves to the end, and keeps its
+/// time if its status is the same.
 pub(crate) fn set(status: &mut PoolStatus, kind: &str, is_true: bool, reason: &str, message: &str, now: &str) {
     let mut new = Condition {
         kind: kind.to_owned(),

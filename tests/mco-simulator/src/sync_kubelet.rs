@@ -1,7 +1,9 @@
-//! Owns the kubelet-config controller's sync: annotation, MachineConfig, finalizer, and then the status.
+//! The sync of the kubelet-config controller: annotation, MachineConfig, finalizer, then the
+//! status.
 //!
 //! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed),
-//! pkg/controller/kubelet-config/kubelet_config_controller.go: `syncKubeletConfig`, `cascadeDelete`, `syncStatusOnly`.
+//! pkg/controller/kubelet-config/kubelet_config_controller.go: `syncKubeletConfig`,
+//! `cascadeDelete`, `syncStatusOnly`.
 
 use std::sync::PoisonError;
 
@@ -18,7 +20,7 @@ use crate::kubelet;
 const FINALIZER_PREFIX: &str = "99-";
 
 impl Controllers {
-    /// Reads the object itself, not its copy: the sync writes it up to three times.
+    /// Reads the object itself instead of its copy: the sync writes it up to three times.
     pub(crate) async fn sync_kubelet(&self, name: String) -> Result<(), SyncError> {
         let api: Api<KubeletConfig> = Api::all(self.client.clone());
         let Some(config) = api.get_opt(&name).await? else {
@@ -44,7 +46,7 @@ impl Controllers {
                 return Err(SyncError::Unconfigured(pool.name_any()));
             }
             let all: Vec<&KubeletConfig> = self.kubelets.all().collect();
-            // One number for all pools: the first pool's.
+            // All pools get the same number: that of the first pool.
             let suffix = match number.take().map_or_else(|| kubelet::suffix(&config, &all, pool), Ok) {
                 Ok(suffix) => suffix,
                 Err(refusal) => return self.report(&config, Some(&refusal)).await,
@@ -84,8 +86,8 @@ impl Controllers {
         self.patch_kubelet(&name, json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}})).await
     }
 
-    /// The MachineConfigs named by the finalizers go first, and the KubeletConfig with its last finalizer: at once, long
-    /// before any machine hears of it.
+    /// Deletes the MachineConfigs that the finalizers name, and then removes the finalizers, which
+    /// ends the KubeletConfig: at once, long before any machine is told.
     async fn delete_generated(&self, config: &KubeletConfig) -> Result<(), SyncError> {
         let api: Api<MachineConfig> = Api::all(self.client.clone());
         let (ours, others): (Vec<&String>, Vec<&String>) =
@@ -110,7 +112,8 @@ impl Controllers {
         Ok(self.patch::<KubeletConfig>(&config.name_any(), Part::Status, CONTROLLER, body).await?)
     }
 
-    /// The generation of the KubeletConfig that was dealt with last: as it says, or as only this process knows.
+    /// The generation of the KubeletConfig that was last synced: from its status, or from the
+    /// memory of this process.
     pub(crate) fn observed(&self, config: &KubeletConfig) -> Option<i64> {
         if self.release.observes {
             return config.status.as_ref().and_then(|status| status.observed_generation);

@@ -1,7 +1,8 @@
-//! Owns the writes of the daemons and of the drain controller.
+//! The writes of the daemons and of the drain controller.
 //!
-//! Source: openshift/machine-config-operator at commit 7ff337a4ffac, pkg/controller/drain/drain_controller.go: `syncNode`
-//! (observed); pkg/daemon/writer.go: `SetDone`, `SetDegraded`, and pkg/daemon/drain.go: `performDrain` (read).
+//! Source: openshift/machine-config-operator at commit 7ff337a4ffac,
+//! pkg/controller/drain/drain_controller.go: `syncNode` (observed); pkg/daemon/writer.go:
+//! `SetDone`, `SetDegraded`, and pkg/daemon/drain.go: `performDrain` (read).
 
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
@@ -77,7 +78,7 @@ impl Controllers {
         Ok(self.patch::<Node>(node, Part::Object, DAEMON, body).await?)
     }
 
-    /// What the kubelet reports before and after a reboot.
+    /// The kubelet's report before and after a reboot.
     async fn report_ready(&self, node: &str, status: &str) -> Result<(), SyncError> {
         let reason = if status == "True" { "KubeletReady" } else { "KubeletNotReady" };
         let condition = json!({"type": "Ready", "status": status, "reason": reason,

@@ -1,8 +1,9 @@
-//! Owns the node controller's sync: taints, who is told, and the pool's status in one write.
+//! The sync of the node controller: taints, desired configurations, and the pool's status in one
+//! write.
 //!
 //! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed),
-//! pkg/controller/node/node_controller.go: `syncMachineConfigPool`, `setDesiredAnnotations`; pkg/controller/node/status.go:
-//! `syncStatusOnly`.
+//! pkg/controller/node/node_controller.go: `syncMachineConfigPool`, `setDesiredAnnotations`;
+//! pkg/controller/node/status.go: `syncStatusOnly`.
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
@@ -36,7 +37,7 @@ impl Controllers {
                 self.patch::<Node>(&node.name_any(), Part::Object, CONTROLLER, body).await?;
             }
         }
-        // From the copies as they were before the writes above: `unavailable` is a sync late.
+        // From the copies from before the writes above, so that `unavailable` is one sync late.
         let after = status::calculate(&pool, &nodes, &clock::timestamp(), self.release);
         if pool.status.as_ref() == Some(&after) {
             return Ok(());

@@ -1,6 +1,7 @@
-//! Owns the write of the machine-config operator: the node disruption policies that are in force.
+//! The write of the machine-config operator: the node disruption policies in force.
 //!
-//! Source: openshift/machine-config-operator, release-4.17 to 5.0, pkg/operator/sync.go `syncMachineConfiguration` (read).
+//! Source: openshift/machine-config-operator, release-4.17 to 5.0, pkg/operator/sync.go
+//! `syncMachineConfiguration` (read).
 
 use serde_json::json;
 

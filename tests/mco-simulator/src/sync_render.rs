@@ -1,8 +1,8 @@
-//! Owns the render controller's sync: rendered MachineConfig, the pool's spec, and RenderDegraded.
+//! The sync of the render controller: rendered MachineConfig, the pool's spec, and RenderDegraded.
 //!
 //! Source: openshift/machine-config-operator at commit 7ff337a4ffac (observed),
-//! pkg/controller/render/render_controller.go: `syncMachineConfigPool`, `syncGeneratedMachineConfig`,
-//! `syncAvailableStatus`, `syncFailingStatus`.
+//! pkg/controller/render/render_controller.go: `syncMachineConfigPool`,
+//! `syncGeneratedMachineConfig`, `syncAvailableStatus`, `syncFailingStatus`.
 
 use kube::api::PostParams;
 use kube::{Api, Resource, ResourceExt};
@@ -27,12 +27,13 @@ impl Controllers {
         if select::is_empty(pool.spec.machine_config_selector.as_ref()) {
             return Ok(());
         }
-        // Neither a condition nor an event: only the controller's log knows.
+        // Neither a condition nor an event reports this, only the controller's log.
         if let Some(blocker) = kubelet::blocker(self.kubelets.all(), pool.labels(), |config| self.observed(config)) {
             return Err(SyncError::Blocked(blocker));
         }
         match self.render_pool(&pool).await {
-            // With the copy of the pool as it was before the write of its spec: after one this fails, and comes again.
+            // With the copy of the pool from before the write of its spec: after such a write this
+            // fails and is repeated.
             Ok(()) => self.set_render_degraded(&pool, None).await?,
             Err(SyncError::Render(error)) => {
                 let message = format!("Failed to render configuration for pool {name}: {error}");
@@ -103,7 +104,7 @@ impl Controllers {
     }
 }
 
-/// What a pool's spec says about a rendered configuration made of these MachineConfigs.
+/// The reference in a pool's spec to a rendered configuration made of these MachineConfigs.
 pub(crate) fn configuration(rendered: &Rendered, names: impl Iterator<Item = String>) -> Configuration {
     let mut names: Vec<String> = names.collect();
     names.sort();
@@ -115,7 +116,7 @@ pub(crate) fn configuration(rendered: &Rendered, names: impl Iterator<Item = Str
     Configuration { name: rendered.name.clone(), source: names.into_iter().map(source).collect() }
 }
 
-/// The object of a rendered configuration: owned by its pool, without labels.
+/// The MachineConfig of a rendered configuration: owned by its pool, without labels.
 pub(crate) fn rendered_config(pool: &MachineConfigPool, rendered: Rendered) -> MachineConfig {
     let mut config = MachineConfig::new(&rendered.name, rendered.spec);
     let annotations = [(GENERATED_BY, VERSION), (RELEASE_VERSION, "simulated")];

@@ -1,6 +1,7 @@
-//! Plays what the Node Health Check Operator does with NodeHealthChecks; README.md has each rule with its source.
+//! Simulates what the Node Health Check Operator does with NodeHealthChecks; README.md has each
+//! rule with its source.
 //!
-//! Owns the operator's answer to a write: the phase, its reason, and the condition Disabled.
+//! After a write, the operator writes the phase, its reason, and the condition Disabled.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 const MANAGER: &str = "node-healthcheck-operator";
-/// The operator looks this often for a template that is not there.
+/// How often the operator looks for a missing template.
 const LOOKS_FOR_TEMPLATE: Duration = Duration::from_secs(15);
 
 /// The running operator, for all NodeHealthChecks. It ends when this is dropped.
@@ -62,7 +63,7 @@ fn is_disabled(object: &DynamicObject) -> bool {
     object.data["status"]["phase"] == "Disabled"
 }
 
-/// Writes how `object` is, if that is not there already.
+/// Writes the status of `object` if its conditions differ from the stored ones.
 async fn answer(client: &Client, all: &Api<DynamicObject>, object: &DynamicObject) {
     let status = match missing_template(client, object).await {
         Some(message) => said("Disabled", "True", "RemediationTemplateNotFound", &message),
@@ -90,7 +91,7 @@ fn said(phase: &str, disabled: &str, reason: &str, message: &str) -> Value {
     })
 }
 
-/// That the template that `object` names is not there, as the operator words it.
+/// The operator's message if the template that `object` names is missing.
 async fn missing_template(client: &Client, object: &DynamicObject) -> Option<String> {
     let template = &object.data["spec"]["remediationTemplate"];
     let text = |key: &str| template[key].as_str().unwrap_or_default().to_owned();

@@ -15,7 +15,7 @@ pub fn spec_problem(spec: &VirtPlatformConfigSpec) -> Option<String> {
             // A part of it may have been left out already: what is left is deeper than the bound all the same.
             if patch.value.as_ref().is_some_and(|value| depth(value) > OBJECT_DEPTH / 2) {
                 return Some(format!(
-                    "spec.overrides[{index}].patch[{operation}].value is nested more than {} levels deep. Write a flatter value, or remove \
+                    "spec.overrides[{index}].patch[{operation}].value is nested more than {} levels deep. Use a flatter value, or remove \
                      this operation.",
                     OBJECT_DEPTH / 2
                 ));
@@ -24,7 +24,7 @@ pub fn spec_problem(spec: &VirtPlatformConfigSpec) -> Option<String> {
     }
     if spec.options.as_ref().is_some_and(|options| depth(options) > OBJECT_DEPTH / 2) {
         return Some(format!(
-            "spec.options is nested more than {} levels deep. Write flatter options.",
+            "spec.options is nested more than {} levels deep. Use flatter options.",
             OBJECT_DEPTH / 2
         ));
     }
@@ -32,13 +32,13 @@ pub fn spec_problem(spec: &VirtPlatformConfigSpec) -> Option<String> {
         serde_json::to_value(spec).map_or((usize::MAX, usize::MAX), |spec| (size(&spec), count(&spec)));
     if bytes > SPEC_SIZE {
         return Some(format!(
-            "spec has {bytes} bytes, and at most {SPEC_SIZE} are taken, so that there is room for the status. Make the values in \
-             spec.overrides smaller."
+            "spec has {bytes} bytes, but at most {SPEC_SIZE} bytes are accepted, so that there is room for the status. Make the \
+             values in spec.overrides and spec.options smaller."
         ));
     }
     (values > SPEC_VALUES).then(|| {
         format!(
-            "spec consists of {values} values, and at most {SPEC_VALUES} are taken, so that planning them does not fill the memory. \
+            "spec has {values} values, but at most {SPEC_VALUES} values are accepted, so that planning does not run out of memory. \
              Shorten the lists and maps in spec.options and spec.overrides."
         )
     })
@@ -68,7 +68,10 @@ mod tests {
             "{problem}"
         );
         let problem = super::spec_problem(&spec(json!("x".repeat(1_570_000)))).unwrap();
-        assert!(problem.starts_with("spec has 15") && problem.contains("at most 524288"), "{problem}");
+        assert!(
+            problem.starts_with("spec has 15") && problem.contains("at most 524288 bytes are accepted"),
+            "{problem}"
+        );
         assert_eq!(super::spec_problem(&spec(json!({"a": [1, {"b": "x".repeat(100_000)}]}))), None);
     }
 
@@ -77,7 +80,7 @@ mod tests {
     fn t5_a_spec_of_many_small_values_is_told_what_to_shorten() {
         let problem = spec_problem(&spec(json!(vec![json!({"a": 0}); 50_000]))).unwrap();
         assert!(
-            problem.starts_with("spec consists of 1000") && problem.contains("at most 10000 are taken"),
+            problem.starts_with("spec has 1000") && problem.contains("at most 10000 values are accepted"),
             "{problem}"
         );
         assert_eq!(super::spec_problem(&spec(json!(vec![json!({"a": 0}); 4900]))), None);

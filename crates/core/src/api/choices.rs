@@ -8,32 +8,35 @@ use serde_json::Value;
 
 use super::time;
 
-/// What is wanted of one object otherwise than the profile wants it. The object's own annotations `platform.kubevirt.io/patch`,
-/// `ignore-fields` and `mode` say the same; this one can be written before the object exists.
+/// A change to what the profile plans for one object. The annotations `platform.kubevirt.io/patch`,
+/// `platform.kubevirt.io/ignore-fields` and `platform.kubevirt.io/mode` of the object have the same
+/// effect; an override can also be written before the object exists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Override {
-    /// The object.
+    /// The object to change.
     pub target: OverrideTarget,
-    /// Operations on what the profile wants (RFC 6902), in order, before it is previewed. Refused for kinds that run code on machines
-    /// or grant rights, and for what names the object.
+    /// JSON Patch operations (RFC 6902) that are applied, in order, to the object as the profile
+    /// wants it, before it is previewed. They are refused for kinds that run code on machines or
+    /// grant rights, and for fields that identify the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub patch: Vec<PatchOperation>,
-    /// RFC 6901 pointers to fields that are left to others.
+    /// JSON Pointers (RFC 6901) to fields that this configuration leaves to others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
     pub ignore_fields: Vec<String>,
-    /// Unmanaged leaves the whole object alone.
+    /// Unmanaged leaves the whole object alone: it is neither written nor monitored for drift.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<OverrideMode>,
 }
 
-/// Which object an override is about.
+/// The object that an override applies to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OverrideTarget {
-    /// The API group, empty for the core group; without it, the kind alone tells.
+    /// The API group, empty for the core group. If unset, an object of this kind in any group
+    /// matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub group: Option<String>,
@@ -49,16 +52,16 @@ pub struct OverrideTarget {
     pub name: String,
 }
 
-/// One operation of RFC 6902.
+/// One JSON Patch operation (RFC 6902).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PatchOperation {
-    /// What is done.
+    /// The operation.
     pub op: PatchOp,
-    /// Where, as an RFC 6901 pointer.
+    /// The JSON Pointer (RFC 6901) of the value to operate on.
     #[schemars(length(min = 1, max = 1024))]
     pub path: String,
-    /// From where, for copy and move.
+    /// The JSON Pointer of the source, for copy and move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub from: Option<String>,
@@ -93,20 +96,21 @@ pub enum OverrideMode {
     Unmanaged,
 }
 
-/// An item, or all items of a feature, that is not to be carried out.
+/// An item, or all items of a feature, to skip.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemChoice {
     /// The name of the item, as in status.items, or of a feature.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Skip sets it aside.
+    /// Skip shows the item in the plan, but neither writes it nor monitors it for drift.
     pub mode: ItemMode,
-    /// Why, for whoever reads the plan.
+    /// The reason, shown in the plan.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 256))]
     pub reason: String,
-    /// Until when; without it, until this entry is taken out. Afterwards the item is planned again, for a review.
+    /// When skipping ends. If unset, the item is skipped until this entry is removed. Afterwards
+    /// the item is planned again and must be reviewed.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::written")]
     #[schemars(extend("pattern" = time::PATTERN))]
     pub until: Option<Time>,

@@ -43,7 +43,7 @@ fn document(profiles: &[&dyn Profile]) -> Value {
     tidy(root);
     let rules = json!([{
         "rule": "self.metadata.name == self.spec.profile",
-        "message": "metadata.name must be the same as spec.profile (singleton pattern: one configuration for each profile); rename the object",
+        "message": "metadata.name must equal spec.profile, since there is one configuration per profile; rename the object",
     }]);
     root["x-kubernetes-validations"] = rules;
     root["required"] = json!(["spec"]);
@@ -54,7 +54,7 @@ fn document(profiles: &[&dyn Profile]) -> Value {
     properties["profile"]["enum"] = profiles.iter().map(|profile| Value::from(profile.about().name)).collect();
     properties["profile"]["x-kubernetes-validations"] = json!([{
         "rule": "self == oldSelf",
-        "message": "profile is immutable: delete this object and use the one of the other profile",
+        "message": "profile is immutable: use the VirtPlatformConfig of the other profile, and delete this one if you no longer need it",
     }]);
     properties["waitTimeout"]["pattern"] = duration::PATTERN.into();
     properties["approvedPlanHash"]["pattern"] = "^(v1:[0-9a-f]{64})?$".into();
@@ -126,12 +126,12 @@ fn option_rules(profiles: &[&dyn Profile]) -> Vec<Value> {
             .collect();
         rules.push(json!({
             "rule": format!("!has(self.options) || self.profile != '{name}' || (has(self.options.{key}){others})"),
-            "message": format!("for profile {name} only options.{key} may be set, and it must be if there are options; leave options out for the defaults"),
+            "message": format!("for profile {name}, only options.{key} may be set, and options must not be empty; leave options out to use the defaults"),
             "fieldPath": ".options",
         }));
         rules.push(json!({
             "rule": format!("!has(self.options) || !has(self.options.{key}) || self.profile == '{name}'"),
-            "message": format!("options.{key} belongs to profile {name}: remove it, or use that profile"),
+            "message": format!("options.{key} belongs to profile {name}: remove it, or use that profile instead"),
             "fieldPath": ".options",
         }));
     }

@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 use super::status::ApprovedBy;
 use super::time;
 
-/// One earlier plan.
+/// An earlier plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
-    /// Its digest.
+    /// The digest of the plan.
     #[serde(default)]
     #[schemars(length(max = 80))]
     pub plan_hash: String,
-    /// When it ended.
+    /// When its execution ended.
     #[serde(default = "time::unknown", deserialize_with = "time::or_unknown")]
     pub at: Time,
-    /// How it ended: Completed, CompletedWithErrors, Failed, Withdrawn or Stale.
+    /// How its execution ended: Completed, CompletedWithErrors, Failed, Withdrawn or Stale.
     #[serde(default)]
     #[schemars(length(max = 32))]
     pub outcome: String,
@@ -26,10 +26,10 @@ pub struct HistoryEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub approved_by: Option<String>,
-    /// By which rule.
+    /// The rule by which it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<ApprovedBy>,
-    /// When its approval was seen.
+    /// When the operator saw the approval.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub approved_at: Option<Time>,
     /// The generation of spec that carried the approval.
@@ -43,24 +43,26 @@ pub struct HistoryEntry {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 512))]
     pub text: String,
-    /// Machines that the plan said it would reboot.
+    /// The number of machines that the plan said it would reboot.
     #[serde(default)]
     pub machines: u32,
-    /// Machines that had all that was written for them when it ended, as their pools reported; absent if nothing was written for machines, or if
-    /// that was not known.
+    /// The number of machines that ran with everything written for them when the execution ended,
+    /// as their pools reported. Absent if nothing was written for machines, or if the number was
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machines_updated: Option<u32>,
-    /// What it replaced: as many values as fit, of the last executions.
+    /// The values that the plan replaced, as many as fit. Only the most recent executions have
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]
     pub replaced: Vec<Replaced>,
 }
 
-/// A plan that an edit of spec replaced before anybody approved it.
+/// A plan that was replaced after an edit of spec before anybody approved it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SupersededPlan {
-    /// Its digest.
+    /// The digest of the plan.
     #[serde(default)]
     #[schemars(length(max = 80))]
     pub plan_hash: String,
@@ -73,15 +75,15 @@ pub struct SupersededPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Replaced {
-    /// The item.
+    /// The name of the item.
     #[serde(default)]
     #[schemars(length(max = 253))]
     pub item: String,
-    /// An RFC 6901 pointer into its object.
+    /// A JSON Pointer (RFC 6901) into the item's object.
     #[serde(default)]
     #[schemars(length(max = 256))]
     pub path: String,
-    /// The value before, as JSON, as far as it may be shown; absent if there was none.
+    /// The previous value as JSON, as far as it may be shown; absent if there was none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 128))]
     pub was: String,

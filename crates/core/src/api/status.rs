@@ -19,20 +19,21 @@ use super::spec::Action;
 use super::terms::Terms;
 use super::time;
 
-/// What the operator found, plans, does and remembers.
+/// The state of the configuration: its plan, the plan's execution, and what the operator remembers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VirtPlatformConfigStatus {
-    /// Where the configuration stands.
+    /// The phase of the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// The worst impact of the plan's items.
+    /// The highest impact of the plan's items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub impact_severity: Option<Severity>,
     /// The generation of spec that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The digest of the plan, v1: and SHA-256. Put it into spec.approvedPlanHash to approve exactly this plan.
+    /// The digest of the plan: v1: followed by a SHA-256 in hexadecimal. To approve exactly this
+    /// plan, set spec.approvedPlanHash to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 80))]
     pub plan_hash: Option<String>,
@@ -46,61 +47,62 @@ pub struct VirtPlatformConfigStatus {
     /// The generation of spec that the plan was made from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_generation: Option<i64>,
-    /// The action that was in force when the plan was published.
+    /// The value of spec.action when the plan was published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_action: Option<Action>,
-    /// What the plan remembers of the spec it was made from.
+    /// What the operator remembers of the spec from which the plan was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_spec: Option<PlannedSpec>,
     /// The version of the operator that made the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub operator_version: Option<String>,
-    /// The options that the plan was made from.
+    /// The options from which the plan was made, whether or not it has been carried out.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
     pub applied_options: Option<Value>,
     /// The approval of this plan, once there is one.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "if_complete")]
     pub approval: Option<Approval>,
-    /// The plan in figures and one sentence.
+    /// Figures of the plan, and the current situation in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
     /// The items of the plan.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "those_that_fit")]
     #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub items: Vec<Item>,
-    /// The values that the profile read to make the plan. An annotation that overrode something when a plan was last carried out and was taken
-    /// away since is among them, without a value; it is no part of the plan and of its digest.
+    /// The values that the profile read to make the plan. An annotation that overrode something
+    /// when a plan was last carried out, and has been removed since, is listed without a value; it
+    /// is not part of the plan or its digest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub inputs: Vec<Input>,
-    /// The features of the profile of which nothing is planned on this cluster, and why.
+    /// The features of the profile that are not planned on this cluster, or only in part, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["feature"]))]
     pub left_out: Vec<LeftOut>,
-    /// The last plans that were carried out, latest first.
+    /// The most recent approved plans whose execution has ended, latest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     pub history: Vec<HistoryEntry>,
-    /// The last plans that an edit of spec replaced before anybody approved them, latest first.
+    /// The most recent plans that were replaced by an edit of spec before approval, latest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     pub superseded: Vec<SupersededPlan>,
-    /// The state in the field's standard form.
+    /// The state as standard Kubernetes conditions.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "time::conditions")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 
-/// A feature of which nothing is planned.
+/// A feature that is left out, in whole or in part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LeftOut {
-    /// The feature.
+    /// The name of the feature.
     #[schemars(length(min = 1, max = 63))]
     pub feature: String,
-    /// Why, and what to do for it.
+    /// Why it is left out, and what to do to have it planned.
     #[serde(default)]
     #[schemars(length(max = 1024))]
     pub reason: String,
@@ -123,30 +125,30 @@ fn if_complete<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Appr
     Ok(found.and_then(|approval| serde_json::from_value(approval).ok()))
 }
 
-/// Where a configuration stands.
+/// The phase of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
-    /// Nothing has been looked at. Kept for compatibility; never set.
+    /// Nothing has been read yet. Kept for compatibility; never set.
     Pending,
-    /// Planning takes long. Kept for compatibility; never set.
+    /// A plan is being made. Kept for compatibility; never set.
     Drafting,
-    /// Something that the profile needs is not there.
+    /// Something that the profile requires is missing.
     PrerequisiteFailed,
     /// A plan waits for approval.
     ReviewRequired,
-    /// An approved plan is being executed.
+    /// An approved plan is being carried out, or its changes are taking effect.
     InProgress,
     /// Everything is as planned.
     Completed,
-    /// Executed, with items that failed.
+    /// The plan was carried out, but some items failed.
     CompletedWithErrors,
     /// Everything is as an earlier version planned it; this version would plan differently.
     CompletedWithUpgrade,
-    /// Stopped by something that only a person can change.
+    /// Stopped: a person must act before it can continue.
     Failed,
-    /// Somebody changed what was applied.
+    /// Somebody changed an applied field.
     Drifted,
-    /// The operator stands aside.
+    /// Not in use: the operator neither reads nor writes anything.
     Ignored,
 }
 
@@ -162,15 +164,15 @@ pub enum Severity {
     High,
 }
 
-/// What a plan remembers of its spec, to recognise which later edit approves it.
+/// What a plan remembers of its spec, to recognize which later edit approves it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedSpec {
-    /// SHA-256 of spec without action and approvedPlanHash.
+    /// SHA-256 of spec without action and approvedPlanHash, in hexadecimal.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub hash: String,
-    /// spec.approvedPlanHash at that time; the same value approves nothing again.
+    /// The value of spec.approvedPlanHash at that time. Unchanged, it approves nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 80))]
     pub approved_plan_hash: Option<String>,
@@ -178,43 +180,43 @@ pub struct PlannedSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub replan: Option<String>,
-    /// When this plan took the place of another one on display; absent for the first.
+    /// When this plan replaced another one that had been published; absent for the first plan.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub revised_at: Option<Time>,
-    /// spec.approvedPlanHash, once it has approved an execution, for as long as it stays in spec.
+    /// The value of spec.approvedPlanHash that approved an execution, while it stays in spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 80))]
     pub used_plan_hash: Option<String>,
-    /// How the plan is carried out, beside its items.
+    /// The terms on which the plan is carried out.
     #[serde(default, skip_serializing_if = "Terms::is_default")]
     pub terms: Terms,
 }
 
-/// An approval, for one plan and one execution.
+/// The approval of one plan for one execution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
-    /// The digest that was approved.
+    /// The digest of the approved plan.
     #[schemars(length(max = 80))]
     pub plan_hash: String,
-    /// By which rule.
+    /// The rule by which the plan was approved.
     pub how: ApprovedBy,
-    /// The field manager of the edit, as far as the API server recorded it.
+    /// The field manager of the edit that approved the plan, as far as the API server recorded it.
     #[schemars(length(max = 256))]
     pub by: String,
-    /// When the approval was seen.
+    /// When the operator saw the approval.
     #[serde(deserialize_with = "time::or_unknown")]
     pub at: Time,
-    /// The generation of spec that carried it.
+    /// The generation of spec that carried the approval.
     pub generation: i64,
     /// The plan in one sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 512))]
     pub text: String,
-    /// Machines that it reboots.
+    /// The number of machines that the plan reboots.
     #[serde(default)]
     pub machines: u32,
-    /// What it replaces: as many values as fit.
+    /// The values that the plan replaces, as many as fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]
     pub replaced: Vec<Replaced>,
@@ -225,47 +227,47 @@ pub struct Approval {
 pub enum ApprovedBy {
     /// spec.approvedPlanHash names the plan.
     Hash,
-    /// The action went from DryRun to Apply after the plan was shown.
+    /// The action was changed from DryRun to Apply after the plan was shown.
     Action,
-    /// Apply was asked for when there was no plan yet.
+    /// The action was already Apply when there was no plan yet.
     InAdvance,
     /// spec.approvalPolicy is Automatic.
     Policy,
-    /// spec.bypassOptimisticLock is set: targets that move are not asked about.
+    /// spec.bypassOptimisticLock is set: changed targets need no new approval.
     Bypass,
 }
 
-/// The plan in figures and one sentence.
+/// Figures of the plan, and the current situation in words.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Summary {
-    /// The first twelve digits of the plan's hash.
+    /// The first twelve digits of the plan hash.
     #[schemars(length(max = 12))]
     pub plan: String,
-    /// Objects to create.
+    /// The number of objects to create.
     pub create: u32,
-    /// Objects to change.
+    /// The number of objects to change.
     pub update: u32,
-    /// Objects to remove.
+    /// The number of objects to remove.
     pub remove: u32,
-    /// Objects that are as wanted.
+    /// The number of objects without a change.
     pub no_change: u32,
-    /// Objects that can't be written here.
+    /// The number of objects that can't be written; their items say why.
     pub blocked: u32,
-    /// Objects that can only be previewed after another item.
+    /// The number of objects that can be previewed only after another item is applied.
     pub deferred: u32,
-    /// Objects that an administrator has set aside.
+    /// The number of objects that an administrator has skipped.
     pub skipped: u32,
-    /// Pools whose machines reboot.
+    /// The pools whose machines reboot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub pools: Vec<String>,
-    /// Machines that reboot.
+    /// The number of machines that reboot.
     pub machines_to_reboot: u32,
-    /// What is going on and what to do next, in one sentence.
+    /// The current situation and what to do next.
     #[schemars(length(max = 1024))]
     pub text: String,
-    /// What had changed when this plan was published, as text says it.
+    /// What had changed when this plan was published, in the words of text.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     pub changed: String,
@@ -278,30 +280,31 @@ pub struct Item {
     /// The item's name, unique in the plan.
     #[schemars(length(max = 253))]
     pub name: String,
-    /// The object.
+    /// The object of the item.
     #[serde(default)]
     pub target_ref: TargetRef,
-    /// What happens to it.
+    /// What happens to the object.
     #[serde(default)]
     pub operation: Operation,
-    /// Items of a wave are written together; the next wave waits for them.
+    /// The item's wave. Items of a wave are written together; the next wave begins when all of them
+    /// are in effect.
     #[serde(default)]
     pub wave: u32,
-    /// How much that disturbs the cluster.
+    /// How much the change disturbs the cluster.
     #[serde(default)]
     pub impact_severity: Severity,
-    /// The change, as the API server computed it by a dry run.
+    /// The change as the API server computed it in a dry run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 262144))]
     pub diff: String,
-    /// How much of the diff is shown, if it was too long.
+    /// How much of the diff is shown, if it is too long to be shown in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
-    /// The object as the profile wants it; left out above 8 KiB.
+    /// The object as the profile wants it. Omitted if it is larger than 8 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
     pub desired_state: Option<Value>,
-    /// Fields that somebody else owns with another value. Approving the plan takes them over.
+    /// Fields that another field manager owns with another value. The plan takes them over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), extend("x-kubernetes-list-type" = "atomic"))]
     pub conflicts: Vec<Conflict>,
@@ -309,46 +312,48 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub pools: Vec<String>,
-    /// Fields that we own once the item is applied, as dotted paths.
+    /// The fields that this configuration owns once the item is applied, as dotted paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub managed_fields: Vec<String>,
-    /// What an administrator wants otherwise than the profile, and by what.
+    /// The overrides that apply to the item, each with its origin: spec.overrides or an annotation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(max = 1200)))]
     pub overrides: Vec<String>,
-    /// The parts of it that others override, as the plan said that was approved, for example `worker: /etc/a`: the machines of that pool have
-    /// theirs. What is overridden later is told by the condition Overridden.
+    /// The parts of the object that others override, as the approved plan stated. For example,
+    /// `worker: /etc/a` means that another configuration sets /etc/a on the machines of pool
+    /// worker. The condition Overridden reports parts that are overridden later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(max = 1200)))]
     pub overridden: Vec<String>,
-    /// Whether the object is wanted no more: what is ours of it is taken back.
+    /// Whether the object is no longer wanted. The fields that this configuration owns are then
+    /// removed, or the object is deleted if no other field manager owns fields of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prune: bool,
-    /// How far its execution is.
+    /// The progress of the item.
     #[serde(default)]
     pub state: ItemState,
-    /// What is going on, and what to do if something is wrong.
+    /// The current situation of the item, and what to do if something is wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 32768))]
     pub message: String,
     /// When state last changed.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub last_transition_time: Option<Time>,
-    /// When waiting for it to take effect began.
+    /// When the operator began to wait for the item to take effect.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub wait_started_at: Option<Time>,
-    /// Since when a pause holds it up, during which spec.waitTimeout stands still.
+    /// When the current pause of the rollout began. spec.waitTimeout does not run during a pause.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time::remembered")]
     pub paused_since: Option<Time>,
-    /// SHA-256 of everything that was reviewed of this item.
+    /// SHA-256 of everything in this item that is reviewed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 64))]
     pub item_hash: String,
-    /// What was written, to notice when somebody changes it.
+    /// What was written, so that later changes by others are noticed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<Applied>,
-    /// What had been written before the execution that is under way, for as long as that has not written the item.
+    /// What an earlier execution wrote, until the current execution has written the item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_before: Option<Applied>,
 }
@@ -357,7 +362,7 @@ pub struct Item {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetRef {
-    /// `group/version`, or `version` for the core group.
+    /// The API version: `group/version`, or `version` for the core group.
     #[serde(default)]
     #[schemars(length(max = 253))]
     pub api_version: String,
@@ -431,16 +436,16 @@ pub enum Operation {
     Create,
     /// The object is changed.
     Update,
-    /// The object, or what we own of it, is removed.
+    /// The object is deleted, or the fields that this configuration owns are removed from it.
     Remove,
-    /// The object is as wanted.
+    /// The object stays as it is: nothing has to change.
     NoChange,
     /// The object can't be written; the message says what to do. Also where a status does not say what happens to it.
     #[default]
     Blocked,
     /// The object can only be previewed after another item has been applied.
     Deferred,
-    /// An administrator has set the object aside: it is neither written nor watched for drift.
+    /// Skipped by an administrator: the object is neither written nor monitored for drift.
     Skipped,
 }
 
@@ -489,18 +494,18 @@ pub struct Truncated {
     pub removed: u32,
 }
 
-/// A field that somebody else owns with another value.
+/// A field that another field manager owns with another value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conflict {
-    /// An RFC 6901 pointer.
+    /// A JSON Pointer (RFC 6901) to the field.
     #[serde(default)]
     #[schemars(length(max = 1024))]
     pub path: String,
-    /// The field manager that owns it.
+    /// The field manager that owns the field.
     #[serde(default)]
     #[schemars(length(max = 256))]
     pub manager: String,
-    /// Its present value.
+    /// The current value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Preserved")]
     pub live: Option<Value>,
@@ -508,7 +513,7 @@ pub struct Conflict {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Preserved")]
     pub desired: Option<Value>,
-    /// Whether the manager looks like a controller, which will set its value again.
+    /// Whether the field manager looks like a controller that will set its own value again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub controller: bool,
 }
@@ -520,16 +525,16 @@ pub struct Applied {
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub uid: String,
-    /// The fields that we own, in the notation of metadata.managedFields. Left out where they would not fit; `pathsHash`
-    /// says then which they were.
+    /// The fields that this configuration owns, in the notation of metadata.managedFields. Omitted
+    /// if they would not fit; `pathsHash` then identifies them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10000), extend("x-kubernetes-list-type" = "atomic"))]
     pub paths: Vec<String>,
-    /// SHA-256 of `paths`, where they are left out.
+    /// SHA-256 of `paths` if they are omitted.
     #[serde(default, rename = "pathsHash", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub paths_hash: Option<String>,
-    /// SHA-256 of their values, as the API server answered them.
+    /// SHA-256 of the values of these fields as the API server returned them.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub hash: String,
@@ -539,18 +544,18 @@ pub struct Applied {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Input {
-    /// The object it was read from.
+    /// The object from which the value was read.
     #[serde(default)]
     pub target: TargetRef,
-    /// An RFC 6901 pointer.
+    /// A JSON Pointer (RFC 6901) to the value.
     #[serde(default)]
     #[schemars(length(max = 1024))]
     pub path: String,
-    /// The value, or what the profile made of it; absent if there was none.
+    /// The value, or what the profile derived from it; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Preserved")]
     pub value: Option<Value>,
-    /// What it was when a plan was last carried out, if that is something else.
+    /// The value when a plan was last carried out, if it was different.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_from: Option<InputBefore>,
 }

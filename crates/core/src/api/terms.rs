@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::spec::FailurePolicy;
 
-/// How a plan is carried out, as far as that is no part of its items: it is part of the digest. What is left to its default is absent.
+/// The terms on which a plan is carried out, apart from its items. They are part of the plan's
+/// digest. A term that has its default is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Terms {
@@ -18,7 +19,8 @@ pub struct Terms {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub wait_timeout: Option<String>,
-    /// Of each pool whose machines reboot, how many at a time and how many in all, and what else decides how that goes.
+    /// For each pool whose machines reboot: how many may reboot at a time, roughly how many there
+    /// are, and what else affects the rollout.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pools: BTreeMap<String, PoolTerms>,
 }
@@ -31,7 +33,7 @@ impl Terms {
     }
 }
 
-/// How many machines of a pool reboot, and how.
+/// The terms on which the machines of a pool reboot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PoolTerms {
@@ -39,13 +41,15 @@ pub struct PoolTerms {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub max_unavailable: Option<String>,
-    /// The order of magnitude of its machines: 10, 100, 1000, ... or absent below 10. A machine that comes or goes makes no other plan.
+    /// The order of magnitude of the number of machines: 10, 100, 1000 and so on; absent below 10.
+    /// Adding or removing a machine therefore usually does not change the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines_at_least: Option<u32>,
-    /// Whether an image is built first, into which its machines reboot: a MachineOSConfig names the pool.
+    /// Whether the machines reboot into an image that is built first, because a MachineOSConfig
+    /// names the pool.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub layered: bool,
-    /// Whether it was degraded when the plan was made.
+    /// Whether the pool was degraded when the plan was made.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub degraded: bool,
 }

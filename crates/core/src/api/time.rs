@@ -43,7 +43,7 @@ pub(super) fn written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
     parse(&text).map(Some).ok_or_else(|| {
         let start: String = text.chars().take(WORDS_LIMIT).collect();
-        D::Error::custom(format!("{start:?} is not a time: write it like 2027-01-04T08:00:00Z"))
+        D::Error::custom(format!("{start:?} is not a valid time: write it in the form 2027-01-04T08:00:00Z"))
     })
 }
 
@@ -105,7 +105,10 @@ mod tests {
     #[test]
     fn t12_what_is_no_time_is_told_in_words_of_ours() {
         let error = written(&json!("2027-01-04T08:00:00+99:99\u{202e}")).unwrap_err().to_string();
-        assert_eq!(error, r#""2027-01-04T08:00:00+99:99\u{202e}" is not a time: write it like 2027-01-04T08:00:00Z"#);
+        assert_eq!(
+            error,
+            r#""2027-01-04T08:00:00+99:99\u{202e}" is not a valid time: write it in the form 2027-01-04T08:00:00Z"#
+        );
         assert_eq!(remembered(&json!("soon")).unwrap(), None);
         assert_eq!(or_unknown(&json!(7)).unwrap(), unknown());
     }

@@ -1,4 +1,4 @@
-//! Whether drafts are fit to be planned at all: faults of a profile, found before anything is sent.
+//! Checks whether drafts can be planned at all: finds faults of a profile before anything is sent.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use object::pointer;
 
 /// The most items of a plan, as in the CRD.
 pub const ITEM_LIMIT: usize = 500;
-/// What etcd stores of one object, in bytes: 1.5 MiB, less what the request itself takes. A dry run does not know this limit
-/// (observed: 1,572,000 bytes are taken, 1,575,000 are not).
+/// The largest object that etcd stores, in bytes: 1.5 MiB, less what the request itself takes. A
+/// dry run does not check this limit (observed: 1,572,000 bytes are stored, 1,575,000 are not).
 pub const OBJECT_LIMIT: usize = 1_572_000;
 /// The longest name of an object.
 const NAME_LIMIT: usize = 253;
@@ -32,7 +32,7 @@ const SERVER_SET: [&str; 8] = [
 ];
 const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 
-/// Whether a plan can be made of `drafts` and `inputs`, and be shown.
+/// Whether a plan of `drafts` and `inputs` can be made and shown.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub fn all(drafts: &[Draft], inputs: &[Input]) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with `draft`, one of `drafts`, if anything: it is Blocked with this remedy.
+/// The remedy with which `draft`, one of `drafts`, is Blocked, if something is wrong with it.
 #[must_use]
 pub fn one(draft: &Draft, drafts: &[Draft]) -> Option<String> {
     let problem = match &draft.body {
@@ -89,7 +89,7 @@ pub fn one(draft: &Draft, drafts: &[Draft]) -> Option<String> {
     problem.map(|problem| format!("{problem}. Report this to the profile's owners"))
 }
 
-/// Why an object can't be planned after its overrides.
+/// The reason why `object` can't be planned once its overrides are applied, if there is one.
 #[must_use]
 pub fn overridden(object: &Value) -> Option<String> {
     object_problem(object)
@@ -97,27 +97,27 @@ pub fn overridden(object: &Value) -> Option<String> {
 
 fn object_problem(object: &Value) -> Option<String> {
     if !object.is_object() {
-        return Some("the draft is no object".to_owned());
+        return Some("the draft is not an object".to_owned());
     }
     if let Some(problem) = identity_problem(&TargetRef::of(object)) {
         return Some(problem);
     }
     if object.get("status").is_some() {
-        return Some("the draft sets status, which an apply drops".to_owned());
+        return Some("the draft sets status, which an apply ignores".to_owned());
     }
     let set = SERVER_SET.iter().find(|key| object.pointer(&format!("/metadata/{key}")).is_some());
     if let Some(key) = set {
-        return Some(format!("the draft sets metadata.{key}, which only the API server does"));
+        return Some(format!("the draft sets metadata.{key}, which only the API server sets"));
     }
     if object.pointer(LAST_APPLIED).is_some() {
         return Some("the draft sets kubectl's own annotation last-applied-configuration".to_owned());
     }
     if redact::is_secret(object) && object.get("stringData").is_some() {
-        return Some("the draft of a Secret uses stringData, whose fields can't be followed: use data".to_owned());
+        return Some("the draft of a Secret uses stringData, whose fields can't be tracked: use data".to_owned());
     }
     if let Some(path) = null(object, &mut String::new()) {
         return Some(format!(
-            "the draft has no value at {path}: null, or a number that JSON can't hold. Leave the field out, or name it as unwanted"
+            "the draft has no value at {path}: null, or a number that JSON can't represent. Leave the field out, or name it as unwanted"
         ));
     }
     let size = object.to_string().len();
@@ -128,30 +128,31 @@ fn identity_problem(target: &TargetRef) -> Option<String> {
     let TargetRef { api_version, kind, name, namespace } = target;
     let group = api_version.split('/').next().unwrap_or_default();
     if api_version.is_empty() || kind.is_empty() {
-        return Some("the draft does not say apiVersion and kind".to_owned());
+        return Some("the draft has no apiVersion or no kind".to_owned());
     }
     if name.is_empty() {
         return Some(format!("the draft of a {kind} has no metadata.name"));
     }
-    // Names of RBAC objects are not DNS names; they must only fit into a path.
+    // Names of RBAC objects need not be DNS names; they must only fit into a URL path.
     let fits = match group {
         "rbac.authorization.k8s.io" => name.len() <= NAME_LIMIT && !name.contains(['/', '%']) && !name.starts_with('.'),
         _ => is_subdomain(name),
     };
     if !fits {
-        return Some(format!("{name:?} is no name for a {kind}: it must be a DNS name, lower case"));
+        return Some(format!("{name:?} is not a valid name for a {kind}: it must be a lower-case DNS name"));
     }
     let namespace = namespace.as_deref().filter(|namespace| !is_subdomain(namespace) || namespace.len() > LABEL_LIMIT);
-    namespace.map(|namespace| format!("{namespace:?} is no name for a namespace: it must be a DNS name, lower case"))
+    namespace
+        .map(|namespace| format!("{namespace:?} is not a valid name for a namespace: it must be a lower-case DNS name"))
 }
 
-/// What is said of an object that no server would store.
+/// The message for an object of `size` bytes, which no server would store.
 #[must_use]
 pub fn too_large(size: usize) -> String {
-    format!("the object would have {size} bytes, and the API server stores at most {OBJECT_LIMIT}")
+    format!("the object would have {size} bytes, but the API server stores at most {OBJECT_LIMIT}")
 }
 
-/// An RFC 1123 subdomain.
+/// Whether `name` is an RFC 1123 subdomain.
 fn is_subdomain(name: &str) -> bool {
     let label = |label: &str| {
         !label.is_empty()
@@ -178,7 +179,7 @@ fn null(value: &Value, path: &mut String) -> Option<String> {
     }
 }
 
-/// Two drafts for one object, in whatever versions.
+/// The problem that another draft is about the same object, in whatever version.
 fn twice(draft: &Draft, drafts: &[Draft]) -> Option<String> {
     let own = target(draft);
     let is_twin = |other: &&Draft| other.name != draft.name && target(other).is_same_object(&own);
@@ -208,14 +209,14 @@ mod tests {
             object
         };
         for (object, says) in [
-            (json!("text"), "no object"),
-            (json!({"metadata": {"name": "w"}}), "apiVersion and kind"),
+            (json!("text"), "not an object"),
+            (json!({"metadata": {"name": "w"}}), "no apiVersion or no kind"),
             (json!({"apiVersion": "v1", "kind": "Widget", "metadata": {}}), "no metadata.name"),
-            (with("/metadata/name", json!("Not_DNS")), "\"Not_DNS\" is no name for a Widget"),
-            (with("/metadata/name", json!("a/../b")), "is no name for a Widget"),
-            (with("/metadata/name", json!("x".repeat(254))), "is no name for a Widget"),
-            (with("/metadata/namespace", json!("A b")), "is no name for a namespace"),
-            (with("/metadata/namespace", json!("n".repeat(64))), "is no name for a namespace"),
+            (with("/metadata/name", json!("Not_DNS")), "\"Not_DNS\" is not a valid name for a Widget"),
+            (with("/metadata/name", json!("a/../b")), "is not a valid name for a Widget"),
+            (with("/metadata/name", json!("x".repeat(254))), "is not a valid name for a Widget"),
+            (with("/metadata/namespace", json!("A b")), "is not a valid name for a namespace"),
+            (with("/metadata/namespace", json!("n".repeat(64))), "is not a valid name for a namespace"),
             (with("/metadata/generateName", json!("w-")), "metadata.generateName"),
             (with("/metadata/uid", json!("1")), "metadata.uid"),
             (with("/metadata/resourceVersion", json!("1")), "metadata.resourceVersion"),

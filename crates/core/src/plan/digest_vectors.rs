@@ -1,4 +1,4 @@
-//! Digests of plans: vectors that no version may move.
+//! Digests of plans: vectors whose digests must never change.
 
 use object::arbitrary::objects;
 use object::fields;
@@ -74,8 +74,8 @@ fn item(vector: &Value) -> PlanItem {
     compose(&draft, None, "virt-advisor-operator/p", preview, Effect { pools, ..Effect::default() }, None)
 }
 
-/// Each vector is a plan with its digest. `scripts` outside of this project must be able to compute the same, and every later
-/// version must: an approval in a repository names them.
+/// Each vector is a plan with its digest. `scripts` outside this project must be able to compute
+/// the same digest, and so must every later version: an approval in a repository names it.
 #[test]
 fn p3_committed_vectors_keep_their_digests() {
     let vectors: Value = serde_json::from_str(include_str!("vectors.json")).unwrap();

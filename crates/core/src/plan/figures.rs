@@ -1,4 +1,4 @@
-//! A plan in figures: how many objects, machines and pools it changes.
+//! The figures of a plan: how many objects, machines and pools it changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use super::items::PoolEffect;
 use super::{Plan, hash};
 use crate::api::{Operation, Summary};
 
-/// The longest list of pools, as in the CRD; the number of machines is that of all.
+/// The longest list of pools, as in the CRD. The number of machines always counts all pools.
 const POOL_LIMIT: usize = 100;
 
-/// The figures of `plan`, without a text.
+/// The figures of `plan`, without texts.
 #[must_use]
 pub(in crate::plan) fn figures(plan: &Plan) -> Summary {
     let count = |operation| {
@@ -33,19 +33,20 @@ pub(in crate::plan) fn figures(plan: &Plan) -> Summary {
     }
 }
 
-/// The wave with which the execution ends, since something in it can only be previewed then.
+/// The wave with which the execution ends because one of its items can be previewed only then.
 fn ends_with(plan: &Plan) -> Option<u32> {
     let deferred = plan.items.iter().filter(|item| item.operation == Operation::Deferred);
     deferred.map(|item| item.wave).min()
 }
 
-/// The pools whose machines reboot in such waves.
+/// The pools whose machines reboot in the waves for which `is_of` holds.
 fn pools(plan: &Plan, is_of: impl Fn(u32) -> bool) -> BTreeMap<String, PoolEffect> {
     let items = plan.items.iter().filter(|item| is_of(item.wave));
     items.flat_map(|item| item.effect.pools.clone()).collect()
 }
 
-/// How many times machines reboot in such waves: all that is written in one wave is one roll-out.
+/// The number of machine reboots in the waves for which `is_of` holds: what one wave writes is one
+/// rollout.
 fn reboots(plan: &Plan, is_of: impl Fn(u32) -> bool) -> u32 {
     let waves: BTreeSet<_> = plan.items.iter().map(|item| item.wave).filter(|wave| is_of(*wave)).collect();
     let of_wave =
@@ -53,7 +54,8 @@ fn reboots(plan: &Plan, is_of: impl Fn(u32) -> bool) -> u32 {
     waves.into_iter().fold(0, |sum, wave| sum.saturating_add(of_wave(wave)))
 }
 
-/// How many machines reboot, of which pools, and how often that is in all.
+/// The number of machines that reboot in the waves for which `is_of` holds, their pools, and the
+/// total number of reboots if it is larger.
 fn rebooting(plan: &Plan, is_of: impl Fn(u32) -> bool) -> Option<String> {
     let (pools, times) = (&pools(plan, &is_of), reboots(plan, &is_of));
     let machines = pools.values().fold(0_u32, |sum, pool| sum.saturating_add(pool.machines));
@@ -68,7 +70,8 @@ fn rebooting(plan: &Plan, is_of: impl Fn(u32) -> bool) -> Option<String> {
     Some(format!("{machines} ({word} {}){more}", names.join(", ")))
 }
 
-/// Which pools are drained only in such waves, in what follows how many machines reboot.
+/// The end of a sentence: pools whose machines are drained, but do not reboot, in the waves for
+/// which `is_of` holds.
 fn drained(plan: &Plan, is_of: impl Fn(u32) -> bool) -> String {
     let rebooting = pools(plan, &is_of);
     let items = plan.items.iter().filter(|item| is_of(item.wave));
@@ -82,7 +85,7 @@ fn drained(plan: &Plan, is_of: impl Fn(u32) -> bool) -> String {
     }
 }
 
-/// The plan in figures, in one sentence.
+/// The plan in one paragraph of figures: items, reboots, drains, and what it takes from others.
 #[must_use]
 pub fn in_figures(plan: &Plan) -> String {
     let last = ends_with(plan);
@@ -90,12 +93,13 @@ pub fn in_figures(plan: &Plan) -> String {
     let reboots = reboots.unwrap_or_else(|| "no machine reboots".to_owned());
     let drained = drained(plan, |wave| last.is_none_or(|last| wave <= last));
     let later = last.and_then(|last| rebooting(plan, |wave| wave > last));
-    let later =
-        later.map(|later| format!(" After what is previewed later is approved as well, {later}.")).unwrap_or_default();
+    let later = later
+        .map(|later| format!(" After a later plan for the deferred items is approved, {later}."))
+        .unwrap_or_default();
     format!("{}; {reboots}{drained}.{later}{}", in_counts(plan), taken(plan))
 }
 
-/// How many items of each operation there are.
+/// The number of items of each operation.
 #[must_use]
 pub fn in_counts(plan: &Plan) -> String {
     let figures = figures(plan);
@@ -105,14 +109,15 @@ pub fn in_counts(plan: &Plan) -> String {
         (figures.remove, "to remove"),
         (figures.blocked, "blocked"),
         (figures.deferred, "to preview later"),
-        (figures.skipped, "set aside"),
-        (figures.no_change, "as wanted"),
+        (figures.skipped, "skipped"),
+        (figures.no_change, "unchanged"),
     ];
     let counts: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     counts.join(", ")
 }
 
-/// What the plan takes from others. Where the list of items is too long to show it, this still does.
+/// The number of fields and entries that the plan takes from others. Shown even where the list of
+/// items is too long to show them.
 fn taken(plan: &Plan) -> String {
     let conflicts: Vec<_> = plan.items.iter().flat_map(|item| &item.conflicts).collect();
     let lost: usize = plan.items.iter().map(|item| item.lost.len()).sum();
@@ -126,8 +131,8 @@ fn taken(plan: &Plan) -> String {
     }
     if lost > 0 {
         text.push_str(&match lost {
-            1 => " 1 entry of others is lost.".to_owned(),
-            many => format!(" {many} entries of others are lost."),
+            1 => " Removes 1 entry that others added.".to_owned(),
+            many => format!(" Removes {many} entries that others added."),
         });
     }
     text
@@ -167,7 +172,7 @@ mod tests {
                         pools.into_iter().map(effect).collect()
                     };
                     let mut made = item(&format!("i{index}"), wave, operation);
-                    // Only what is written sets something in motion, and takes something.
+                    // Only what is written sets something in motion or takes something.
                     if operation.writes() {
                         made.effect.pools = effects(reboots);
                         made.effect.drained = effects(drains);
@@ -191,7 +196,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Each sentence is said where it is so, and nowhere else.
+        /// Each sentence appears if it is true, and only then.
         #[test]
         fn each_sentence_in_figures_is_true(items in items()) {
             let plan = Plan::new(basis(), items.clone());
@@ -203,14 +208,14 @@ mod tests {
                 (Operation::Remove, "to remove"),
                 (Operation::Blocked, "blocked"),
                 (Operation::Deferred, "to preview later"),
-                (Operation::Skipped, "set aside"),
-                (Operation::NoChange, "as wanted"),
+                (Operation::Skipped, "skipped"),
+                (Operation::NoChange, "unchanged"),
             ] {
                 let number = count(operation);
                 prop_assert_eq!(text.contains(&format!("{number} {what}")), number > 0, "{}: {}", what, text);
                 prop_assert_eq!(text.contains(what), number > 0, "{}: {}", what, text);
             }
-            // What comes after an item that is previewed later waits for another approval.
+            // Waves after an item that is previewed later wait for another approval.
             let end = items.iter().filter(|item| item.operation == Operation::Deferred).map(|item| item.wave).min();
             let (now, later): (Vec<_>, Vec<_>) = items.iter().partition(|item| end.is_none_or(|end| item.wave <= end));
             let has = |items: &[&PlanItem], pool: &str| items.iter().any(|item| item.effect.pools.contains_key(pool));
@@ -221,7 +226,7 @@ mod tests {
                 let of_wave = |wave: u32| machines(&items.iter().filter(|item| item.wave == wave).copied().collect::<Vec<_>>());
                 (0..3).map(of_wave).sum()
             };
-            let (first, rest) = text.split_once(" After what is previewed later is approved as well, ").unwrap_or((&text, ""));
+            let (first, rest) = text.split_once(" After a later plan for the deferred items is approved, ").unwrap_or((&text, ""));
             prop_assert_eq!(first.contains("no machine reboots"), machines(&now) == 0, "{}", text);
             prop_assert_eq!(rest.is_empty(), machines(&later) == 0, "{}", text);
             for (part, items) in [(first, &now), (rest, &later)] {
@@ -241,7 +246,7 @@ mod tests {
             prop_assert_eq!(text.contains(&format!("Takes {conflicts} {fields} over from them.")), conflicts > 0);
             prop_assert_eq!(text.contains("over from"), conflicts > 0);
             let lost: usize = items.iter().map(|item| item.lost.len()).sum();
-            let told = if lost == 1 { "1 entry of others is lost.".to_owned() } else { format!("{lost} entries of others are lost.") };
+            let told = if lost == 1 { "Removes 1 entry that others added.".to_owned() } else { format!("Removes {lost} entries that others added.") };
             prop_assert_eq!(text.contains(&told), lost > 0, "{}", text);
         }
     }

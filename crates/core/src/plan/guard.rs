@@ -1,74 +1,81 @@
 //! The guards of approval and execution, by name.
 //!
-//! Each is a condition that stops something. The names exist so that the model check can take every guard out in turn and
-//! show that it is needed: without it, somebody gets a write that nobody approved, or an approval that is lost.
+//! Each guard is a condition that stops something. They have names so that the model check can
+//! disable every guard in turn and show that it is needed: without it, something is written that
+//! nobody approved, or an approval is lost.
 
-/// What may stop an approval, a step or a write.
+/// A condition that may stop an approval, a step or a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Guard {
     /// Nothing is done for an object that is being deleted.
     BeingDeleted,
-    /// Under action Ignore the operator stands aside.
+    /// With action Ignore the operator does nothing.
     Ignored,
     /// Nothing is approved unless the action is Apply.
     NotApply,
-    /// What was not shown was not read.
+    /// A plan that was not shown can't have been read.
     NotShown,
-    /// A hash approves the plan that it names, and keeps every other rule from approving another one.
+    /// A hash approves the plan that it names, and keeps every other rule from approving another
+    /// plan.
     OtherHash,
-    /// A hash that was there before the plan was shown approves nothing.
+    /// A hash that was in the spec before the plan was shown approves nothing.
     OldHash,
-    /// An automatic policy covers what an edit of the spec plans, and not what the world does.
+    /// An automatic policy covers plans that come from an edit of the spec, not those that come
+    /// from changes in the cluster.
     NoEdit,
     /// Approval in advance is for a first plan.
     NotFirst,
-    /// Approval in advance takes nothing from others.
+    /// Approval in advance does not cover a plan that takes something from others.
     TakesFromOthers,
-    /// The action approves by going from DryRun to Apply, which must have been seen.
+    /// The action approves by going from DryRun to Apply, and the plan must have been published
+    /// under DryRun.
     NotShownUnderDryRun,
-    /// The edit that approves by the action edits nothing else.
+    /// An edit that approves by the action changes nothing else in the spec.
     SpecChanged,
-    /// A plan that took the place of another one within the minute before it was approved may not be the one that was read.
+    /// A plan that replaced another one within the minute before its approval may not be the one
+    /// that was read.
     TooFresh,
-    /// A plan of another object of the same name may be the one that was read.
+    /// The plan that was read may belong to an earlier object of the same name.
     MadeAnew,
-    /// A time that has not come yet is no evidence of when something was approved.
+    /// A time in the future is no evidence of when something was approved.
     ForgedTime,
-    /// How a plan is carried out is part of what is approved.
+    /// The terms under which a plan is carried out are part of what is approved.
     OtherTerms,
-    /// An automatic policy approves what an edit of the options makes, and nothing that others have changed since a plan was carried out.
+    /// An automatic policy approves what an edit of the options leads to, but not if others changed
+    /// something since a plan was carried out.
     PolicyOfOthers,
-    /// bypassOptimisticLock is for targets that move, and not for other options, inputs or versions.
+    /// bypassOptimisticLock is for targets that change, not for other options, inputs or versions.
     BypassOfOthers,
-    /// bypassOptimisticLock corrects what was applied once, and nothing that nobody ever approved.
+    /// bypassOptimisticLock restores what was applied before, and nothing that nobody ever
+    /// approved.
     BypassOfNew,
-    /// bypassOptimisticLock does not fight for ever.
+    /// bypassOptimisticLock does not fight another writer forever.
     Thrashing,
     /// A plan with a blocked item can't be executed.
     BlockedItem,
-    /// A failure is left only when its cause can be gone.
+    /// A failure ends only when its cause may be gone.
     CauseRemains,
     /// Going back from Apply withdraws the approval.
     ActionWithdrawn,
-    /// Taking the approving hash away withdraws the approval.
+    /// Removing the approving hash withdraws the approval.
     HashWithdrawn,
     /// Switching bypassOptimisticLock off withdraws what it approved.
     BypassWithdrawn,
     /// The intent is stored before the first write.
     NoIntent,
-    /// What is executed has the digest that was approved.
+    /// The executed plan must have the approved digest.
     OtherDigest,
-    /// What was written and then changed by somebody is not put back.
+    /// A written object that somebody changed afterwards is not restored.
     WrittenMoved,
-    /// What is not written yet must be as it was reviewed.
+    /// An object that is not written yet must be as it was reviewed.
     UnwrittenMoved,
-    /// While something of what is approved can't be told, nothing of it is written.
+    /// While part of what was approved can't be previewed, nothing of it is written.
     Unknown,
     /// A wave waits until the one before it is in effect.
     WaveUnfinished,
-    /// With failurePolicy Abort nothing comes after a failure.
+    /// With failurePolicy Abort nothing is written after a failure.
     Aborted,
-    /// Nothing comes after an item that could not be previewed.
+    /// Nothing is written after an item that could not be previewed.
     Deferred,
     /// A wait ends when its time is up.
     TimeIsUp,
@@ -76,15 +83,15 @@ pub enum Guard {
     Paused,
     /// An approval ends with its execution.
     ApprovalUsedUp,
-    /// A hash that approved an execution approves no other.
+    /// A hash that approved one execution does not approve another.
     HashUsedUp,
-    /// Before each write the configuration is read again: somebody may have changed their mind.
+    /// The configuration is read again before each write: it may have been edited since.
     Superseded,
 }
 
 #[cfg(test)]
 impl Guard {
-    /// All of them.
+    /// All guards.
     pub(in crate::plan) const ALL: [Self; 37] = [
         Self::BeingDeleted,
         Self::Ignored,
@@ -146,7 +153,7 @@ mod disabling {
         static DISABLED: Cell<Option<Guard>> = const { Cell::new(None) };
     }
 
-    /// Takes `guard` out in this thread.
+    /// Disables `guard` in this thread.
     pub(in crate::plan) fn disable(guard: Option<Guard>) {
         DISABLED.set(guard);
     }

@@ -1,19 +1,20 @@
 //! Plans: what a person reads and approves, and what is decided from it.
 //!
-//! The rooms are a stair: each imports only those below it (`tests/architecture.rs`).
+//! The modules are layers: each imports only those below it (`tests/architecture.rs`).
 //!
 //! ```text
-//!   offline, check_drafts    plans of recorded objects; drafts that can't be planned
+//!   offline, check_drafts    plans from recorded objects; drafts that can't be planned
 //!   status                   what is shown: the next status, its conditions and sentences
 //!   decision                 what happens next: approval, execution, what is stale
 //!   figures, hash            a plan in numbers, and the hash by which it is approved
 //!   (Plan, Basis)            what is reviewed, here
 //!   items                    what one object becomes, and what that means
-//!   overrides                what administrators want otherwise
+//!   overrides                what administrators want differently
 //!   target, wire, guard      the object, its form in the API, conditions by name
 //! ```
 //!
-//! **Invariant:** pure. No IO, no clock, no client; no profile and no third-party kind is named here.
+//! **Invariant:** pure. No IO, no clock, no client; no profile and no third-party kind is named
+//! here.
 
 pub mod check_drafts;
 pub mod decision;
@@ -41,30 +42,30 @@ use crate::api::{Input, Operation, PoolTerms, Severity, Terms};
 use guard::{Guard, stops};
 use items::PlanItem;
 
-/// What is reviewed of a plan beside its items.
+/// The reviewed parts of a plan besides its items.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Basis {
     /// The profile's name.
     pub profile: String,
     /// The options as the user gave them.
     pub options: Option<Value>,
-    /// What the profile read, in a stable order.
+    /// The values that the profile read, in a stable order.
     pub inputs: Vec<Input>,
-    /// How the plan is carried out. [`Plan::new`] completes it with what its items set in motion.
+    /// How the plan is carried out. [`Plan::new`] adds the effects of the items on pools.
     pub terms: Terms,
 }
 
 impl Basis {
-    /// The digest of the plan that has these items, as (name, wave, hash) in order.
+    /// The digest of the plan with these items, each given as (name, wave, hash), in order.
     #[must_use]
     pub fn digest<'a>(&self, items: impl IntoIterator<Item = (&'a str, u32, &'a str)>) -> String {
         self.digest_under(&self.terms, items)
     }
 
-    /// The same if it were carried out under these `terms`.
+    /// Like [`Basis::digest`], if the plan were carried out under these `terms`.
     #[must_use]
     pub fn digest_under<'a>(&self, terms: &Terms, items: impl IntoIterator<Item = (&'a str, u32, &'a str)>) -> String {
-        // What they were before is for the reader, and no part of what is approved.
+        // The earlier values are there for the reader and are not part of what is approved.
         let inputs = self.inputs.iter().map(|input| Input { changed_from: None, ..input.clone() });
         let inputs: Vec<_> = inputs.collect();
         let mut reviewed = json!({
@@ -73,7 +74,8 @@ impl Basis {
             "inputs": inputs,
             "items": items.into_iter().collect::<Vec<_>>(),
         });
-        // Absent where all is left to its default: plans from before there were terms keep their digests.
+        // Absent if all terms have their defaults: plans from before terms existed keep their
+        // digests.
         if stops(Guard::OtherTerms, !terms.is_default()) {
             reviewed["terms"] = json!(terms);
         }
@@ -81,26 +83,27 @@ impl Basis {
     }
 }
 
-/// A plan, made now.
+/// A plan as of now.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What it was made from.
+    /// The reviewed data it was made from.
     pub basis: Basis,
     /// Its items, in order of execution within their waves.
     pub items: Vec<PlanItem>,
-    /// Its digest.
+    /// The plan hash.
     pub digest: String,
-    /// What administrators have written that means nothing in it: a sentence for each.
+    /// Settings of administrators that have no effect in this plan: a sentence for each.
     pub unused: Vec<String>,
-    /// The parts of the profile of which nothing is planned here.
+    /// The features of the profile that are left out on this cluster.
     pub left_out: Vec<LeftOutFeature>,
 }
 
 impl Plan {
-    /// The plan with these items.
+    /// Makes the plan with these items.
     #[must_use]
     pub fn new(mut basis: Basis, items: Vec<PlanItem>) -> Self {
-        // Annotations by which objects override are inputs like others: each once, whoever reads them.
+        // Annotations that override objects are inputs like others: each is listed once, however
+        // many items read it.
         let read = |input: &Input| (input.target.clone(), input.path.clone());
         let mut known: BTreeSet<_> = basis.inputs.iter().map(read).collect();
         let overriding = items.iter().flat_map(|item| &item.overriding).filter(|input| known.insert(read(input)));
@@ -110,37 +113,38 @@ impl Plan {
         Self { basis, items, digest, unused: Vec::new(), left_out: Vec::new() }
     }
 
-    /// The item of that name.
+    /// The item called `name`.
     #[must_use]
     pub fn item(&self, name: &str) -> Option<&PlanItem> {
         self.items.iter().find(|item| item.name == name)
     }
 
-    /// Whether everything is as wanted.
+    /// Whether every item is unchanged or skipped.
     #[must_use]
     pub fn is_satisfied(&self) -> bool {
         self.items.iter().all(|item| item.operation.leaves_alone())
     }
 
-    /// Items that can't be written here.
+    /// The items that can't be written as things are.
     pub fn blocked(&self) -> impl Iterator<Item = &PlanItem> {
         self.items.iter().filter(|item| item.operation == Operation::Blocked)
     }
 
-    /// The worst impact of the items.
+    /// The highest severity of the items.
     #[must_use]
     pub fn severity(&self) -> Severity {
         self.items.iter().map(|item| item.severity).max().unwrap_or(Severity::Low)
     }
 }
 
-/// How many machines of each pool `items` reboot or drain, where that is more than what a reader expects.
+/// The terms of each pool in which `items` reboot or drain machines, where they are more than a
+/// reader expects.
 fn pool_terms(items: &[PlanItem]) -> BTreeMap<String, PoolTerms> {
     let pools = items.iter().flat_map(|item| item.effect.disturbed());
     let terms = pools.map(|(pool, effect)| {
         let magnitude = 10_u32.checked_pow(effect.machines.checked_ilog10().unwrap_or_default());
         let terms = PoolTerms {
-            // As it is written: a percentage comes to another number with each machine.
+            // As written: a percentage yields another number whenever a machine joins.
             max_unavailable: effect.max_unavailable.clone().filter(|written| written != "1"),
             machines_at_least: magnitude.filter(|least| *least >= 10),
             layered: effect.layered,

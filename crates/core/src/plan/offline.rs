@@ -1,8 +1,9 @@
-//! Plans from recorded objects, without any API server: for a look at what a profile would do to a cluster of which only a
-//! copy is there.
+//! Plans made from recorded objects, without an API server: a view of what a profile would do to a
+//! cluster of which there is only a copy.
 //!
-//! Such a plan is approximate. Nothing here predicts defaults, admission or ownership: what only the server knows is left
-//! out, and said to be (as others learned: <https://github.com/argoproj/argo-cd/issues/11574>). Its digest approves nothing.
+//! Such a plan is approximate. Nothing here predicts defaults, admission or ownership: what only
+//! the server knows is left out, and the plan says so (others learned why:
+//! <https://github.com/argoproj/argo-cd/issues/11574>). Its digest approves nothing.
 
 use std::sync::Arc;
 
@@ -19,10 +20,12 @@ use crate::plan::target::target;
 use crate::plan::{Basis, Plan};
 use object::diff;
 
-/// What an applied object sets in motion elsewhere, from the object as it is and as it would be; or why it must not be applied.
+/// Predicts the effect elsewhere of applying an object, from the object as it is and as it would
+/// be. The error says why it must not be applied.
 pub type Foresight<'a> = &'a dyn Fn(&TargetRef, Option<&Value>, &Value) -> Result<Effect, String>;
 
-/// The plan of `drafts`, of a profile that declares `kinds`, on a cluster that holds `recorded` objects and nothing else.
+/// The plan of `drafts`, whose profile declares `kinds`, on a cluster that holds only the
+/// `recorded` objects.
 ///
 /// # Errors
 ///
@@ -48,7 +51,7 @@ pub fn plan(
             (Some(problem), _) => Preview::refused(problem),
             (None, Body::Blocked { remedy, .. }) => Preview::refused(remedy.clone()),
             (None, Body::Remove(_)) => {
-                Preview::refused("who else has a part in the object can't be told without the API server")
+                Preview::refused("without an API server it is unknown who else owns fields of the object")
             }
             (None, Body::Ensure(desired)) => {
                 let target = target(draft);
@@ -69,7 +72,7 @@ pub fn plan(
     Ok(Plan::new(basis, items.collect()))
 }
 
-/// What changes nothing has no effect.
+/// The effect of an item; none if it changes nothing.
 fn effect(draft: &Draft, preview: &Preview, foresight: Foresight<'_>) -> Result<Effect, String> {
     match preview {
         Preview::Approximate { live, result, .. }
@@ -81,7 +84,8 @@ fn effect(draft: &Draft, preview: &Preview, foresight: Foresight<'_>) -> Result<
     }
 }
 
-/// What an apply of `desired` would do, its settings merged into the document that others keep too, where there is one.
+/// The result of applying `desired`. If the object holds a document that others keep too, the
+/// settings are merged into it.
 fn merged_into(
     shared: Option<&'static Document>,
     overrides: &Overrides,
@@ -112,7 +116,7 @@ fn approximate(overrides: &Overrides, desired: &Value, live: Option<&Value>) -> 
     }
 }
 
-/// The recorded object that `target` means, in whatever version it was recorded.
+/// The recorded object that `target` refers to, in whatever version it was recorded.
 fn find<'a>(recorded: &'a [Value], target: &TargetRef) -> Option<&'a Value> {
     recorded.iter().find(|object| TargetRef::of(object).is_same_object(target))
 }

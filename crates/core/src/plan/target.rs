@@ -1,4 +1,4 @@
-//! The object that something is about.
+//! The object that a draft is about, and what the profile declares of it.
 
 use profile_sdk::{Body, Declared, Draft};
 
@@ -19,7 +19,7 @@ pub fn target(draft: &Draft) -> TargetRef {
     }
 }
 
-/// What `kinds` declare of the object, or else of its kind.
+/// The declaration in `kinds` of exactly this object, or else the first one of its kind.
 #[must_use]
 pub fn declared<'a>(kinds: &'a [Declared], target: &TargetRef) -> Option<&'a Declared> {
     let kind = (target.group(), target.kind.as_str());

@@ -1,4 +1,4 @@
-//! Forms that the API demands: times in whole seconds, texts and values of bounded length.
+//! Forms that the API requires: times in whole seconds, texts and values of bounded length.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -20,10 +20,11 @@ pub(in crate::plan) const REPLACED_LIMIT: usize = 20;
 /// The longest text of a summary, as in the CRD.
 pub const SUMMARY_LIMIT: usize = 1024;
 
-/// The longest value of an input that is shown as it is; of longer ones, and of those with characters that are not shown as themselves,
-/// only the digest is, which tells a change as well.
+/// The longest value of an input that is shown, in bytes of JSON. Of longer ones, and of those with
+/// characters that are not displayed as themselves, only the digest is shown, which reveals a
+/// change just as well.
 const VALUE_LIMIT: usize = 1024;
-/// The deepest one.
+/// The deepest value of an input that is shown, in levels of maps and lists.
 const VALUE_DEPTH: usize = 20;
 /// The longest path of an input, as in the CRD.
 const PATH_LIMIT: usize = 1024;
@@ -41,7 +42,7 @@ pub fn input(target: TargetRef, path: &str, value: Option<Value>) -> Input {
     Input { target, path: cut_text(path, PATH_LIMIT), value, changed_from: None }
 }
 
-/// `now` as the API writes it, in whole seconds.
+/// `now` in whole seconds, the precision of the API.
 #[must_use]
 pub fn time(now: Timestamp) -> Time {
     Time(Timestamp::from_second(now.as_second()).unwrap_or(now))

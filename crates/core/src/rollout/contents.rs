@@ -1,7 +1,8 @@
-//! Whether a rendered MachineConfig holds the content of another one.
+//! Checks whether a rendered MachineConfig holds the content of another one.
 //!
-//! A pool's list of sources does not tell: it names an edited object before the edit is rendered, and after
-//! (`syncGeneratedMachineConfig` in pkg/controller/render of machine-config-operator, observed). Only the content does.
+//! A pool's list of sources does not show this: it names an edited object both before and after the
+//! edit is rendered (`syncGeneratedMachineConfig` in pkg/controller/render of
+//! machine-config-operator, observed). Only the content does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +15,17 @@ const EXTENSIONS: &str = "/spec/extensions";
 const FILES: &str = "/spec/config/storage/files";
 const UNITS: &str = "/spec/config/systemd/units";
 const USERS: &str = "/spec/config/passwd";
-/// The member of a unit with its drop-ins.
+/// The member of a unit that holds its drop-ins.
 const DROPINS: &str = "dropins";
-/// The member of a file with what it holds.
+/// The member of a file that holds its contents.
 const CONTENTS: &str = "contents";
-/// Lists of `spec.config` and the member that identifies their entries.
+/// Lists of `spec.config`, and the member that identifies their entries.
 const CONFIG_LISTS: [(&str, &str); 2] = [(FILES, "path"), (UNITS, "name")];
 
-/// The [`claims`] of `object` that `rendered` has not, or has otherwise: another source may override them. `None` if it lacks something that
-/// none can: kernel arguments and extensions are kept with duplicates, in order, among others, and some scalars win anywhere.
+/// The [`claims`] of `object` that `rendered` lacks or has with another value: another source may
+/// override them. `None` if it lacks something that no source can override: kernel arguments and
+/// extensions are kept in order, duplicates included, among those of others, and some scalars win
+/// from any source.
 pub(super) fn missing(rendered: &Value, object: &Value) -> Option<BTreeSet<String>> {
     let appended = [ARGUMENTS, EXTENSIONS].iter().all(|path| is_subsequence(list(object, path), list(rendered, path)));
     let scalars = scalar_holds(rendered, object, "/spec/fips", &Value::Bool(false))
@@ -44,7 +47,8 @@ pub(super) fn missing(rendered: &Value, object: &Value) -> Option<BTreeSet<Strin
     Some(missing)
 }
 
-/// The claims of `unit` that `present`, the unit of that name in a rendered configuration, does not meet.
+/// The claims of `unit` that `present`, the unit with that name in a rendered configuration, does
+/// not meet.
 fn missing_of_unit(present: Option<&Value>, unit: &Value) -> Vec<String> {
     let present = present.unwrap_or(&Value::Null);
     let meets = |member: &str, part: &Value| match (member, present.get(member)) {
@@ -56,28 +60,29 @@ fn missing_of_unit(present: Option<&Value>, unit: &Value) -> Vec<String> {
     claims.filter(|(member, part, _)| !meets(member, part)).map(|(_, _, claim)| claim).collect()
 }
 
-/// What a MachineConfig decides that a later one may decide otherwise: files by their path, which are replaced as a whole, and of units each
-/// member and each drop-in, which are merged (`Merge` of Ignition's config/v3_x, as machine-config-operator calls it).
-///
-/// Each with a digest of what it decides.
+/// The claims of a MachineConfig, each with a digest of its value: the settings that a later source
+/// may override. A file is one claim, named by its path, because it is replaced as a whole. Units
+/// are merged, so each member and each drop-in is one (`Merge` of Ignition's config/v3_x, as
+/// machine-config-operator calls it).
 pub(super) fn claims(object: &Value) -> BTreeMap<String, String> {
     let files = list(object, FILES).iter().map(claim_of_file);
     let units = list(object, UNITS).iter().flat_map(claims_of_unit);
     files.chain(units.map(|(_, part, claim)| (claim, digest::sha256(&compact(part, ""))))).collect()
 }
 
-/// What a MachineConfig says of files and units, by the name of each and its member: rendering merges them member by member, the drop-ins of a unit
-/// one by one. The empty member says that it is there. Each with a digest of its value.
+/// The members of files and units, each with a digest of its value, by the name of the file or unit
+/// and the name of the member. Rendering merges members one by one, and so the drop-ins of a unit.
+/// The member with the empty name means that the file or unit exists.
 pub(super) type Members = BTreeMap<(String, String), String>;
 
-/// The members of the files and units of `object` for whose names `wanted` says so.
+/// The members of those files and units of `object` for whose names `wanted` holds.
 pub(super) fn members(object: &Value, wanted: impl Fn(&str) -> bool) -> Members {
     let mut found = Members::new();
     for file in list(object, FILES).iter().filter(|file| wanted(identity(file, "path"))) {
         let says = |member: &str, value: &Value| !["path", "overwrite"].contains(&member) && says_something(value);
         for (member, value) in file.as_object().into_iter().flatten().filter(|(member, value)| says(member, value)) {
             let digest = match member.as_str() {
-                // Where rendering keeps an empty compression, it is part of the content.
+                // Releases that keep an empty compression treat it as part of the content.
                 CONTENTS => digest::sha256(&(compact(value, ""), compression(file))),
                 _ => digest::sha256(&compact(value, "")),
             };
@@ -94,18 +99,18 @@ pub(super) fn members(object: &Value, wanted: impl Fn(&str) -> bool) -> Members 
     found
 }
 
-/// What a file decides. That it is written over what is there, rendering says of each.
+/// The claim of a file. `overwrite` does not count: rendering sets it for every file.
 fn claim_of_file(file: &Value) -> (String, String) {
     let mut part = compact(file, "");
     if let Some(map) = part.as_object_mut() {
         map.remove("overwrite");
-        // Where rendering keeps an empty one, it is part of the content.
+        // Releases that keep an empty compression treat it as part of the content.
         map.insert("compression".to_owned(), json!(compression(file)));
     }
     (identity(file, "path").to_owned(), digest::sha256(&part))
 }
 
-/// The claims of a unit: the member, its value or the drop-in, and how it is named.
+/// The claims of a unit: the member, its value or the drop-in, and the name of the claim.
 fn claims_of_unit(unit: &Value) -> Vec<(&str, &Value, String)> {
     let name = identity(unit, "name");
     let members =
@@ -120,21 +125,23 @@ fn claims_of_unit(unit: &Value) -> Vec<(&str, &Value, String)> {
         .collect()
 }
 
-/// Whether everything that `object` asks for is in `rendered`.
+/// Whether `rendered` holds everything that `object` asks for.
 #[cfg(test)]
 fn holds(rendered: &Value, object: &Value) -> bool {
     missing(rendered, object).is_some_and(|missing| missing.is_empty())
 }
 
-/// The compression of a file, if it has that member. Up to release-4.19 rendering keeps an empty one, as the files of the operator's own templates
-/// have it, and later ones take all of them out (`ignitionMergeUnsetFilesDefaultCompression`): so one that is empty tells which of them it is, and
-/// that another empty one makes another content.
+/// The compression of a file, if it has that member. Rendering keeps an empty one up to
+/// release-4.19, as in files of the operator's own templates; later releases remove it from all
+/// files (`ignitionMergeUnsetFilesDefaultCompression`). So an empty one shows which kind of release
+/// this is, and that another empty one changes the content.
 fn compression(file: &Value) -> Option<&str> {
     file.pointer("/contents/compression").and_then(Value::as_str)
 }
 
-/// Members that change what a file or unit is, and that a later one without them does not take away: files and units are merged member by member
-/// (`Merge` of Ignition's config/v3_x; observed with release-4.17 of the controllers). A checksum of other contents keeps new machines from
+/// Members that change a file or unit and that remain when a later source lacks them, because files
+/// and units are merged member by member (`Merge` of Ignition's config/v3_x; observed with
+/// release-4.17 of the controllers). A checksum of other contents prevents new machines from
 /// starting, a mask the unit.
 const LASTING: [(&str, &str, &str); 6] = [
     (FILES, "/contents/verification/hash", "contents.verification"),
@@ -145,7 +152,7 @@ const LASTING: [(&str, &str, &str); 6] = [
     (UNITS, "/mask", "mask"),
 ];
 
-/// Those that files and units of `object` have, by their names.
+/// The lasting members that files and units of `object` have, by their names.
 pub(super) fn lasting_of(object: &Value) -> BTreeMap<String, Vec<&'static str>> {
     let entries =
         CONFIG_LISTS.into_iter().flat_map(|(path, key)| list(object, path).iter().map(move |entry| (path, key, entry)));
@@ -154,7 +161,7 @@ pub(super) fn lasting_of(object: &Value) -> BTreeMap<String, Vec<&'static str>> 
     found.filter(|(_, members)| !members.is_empty()).collect()
 }
 
-/// Those of `present` that last in `entry`.
+/// The members of `present` that would remain in `entry`.
 fn lasting(list: &str, present: &Value, entry: &Value) -> Vec<&'static str> {
     let says = |value: Option<&Value>| value.is_some_and(|value| says_something(value) && *value != Value::Bool(false));
     let of_list = LASTING.iter().filter(|(of, ..)| *of == list);
@@ -162,7 +169,7 @@ fn lasting(list: &str, present: &Value, entry: &Value) -> Vec<&'static str> {
     lasts.map(|(.., name)| *name).collect()
 }
 
-/// The entries of a list by what identifies them; of several with one identity the first.
+/// The entries of a list by what identifies them. If several have the same identity, the first.
 fn by_identity<'a>(object: &'a Value, path: &str, key: &str) -> BTreeMap<&'a str, &'a Value> {
     let mut found = BTreeMap::new();
     for entry in list(object, path) {
@@ -175,10 +182,11 @@ fn identity<'a>(entry: &'a Value, key: &str) -> &'a str {
     entry.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What a MachineConfig brings into a rendered one, without the contents: enough to see what a rendered one has too much.
+/// The parts that a MachineConfig contributes to a rendered one, without their contents: enough to
+/// find superfluous parts of a rendered one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Parts {
-    /// Kernel arguments and extensions as JSON, by their list, with how often they are there.
+    /// Kernel arguments and extensions as JSON, by their list, with their number.
     appended: BTreeMap<(&'static str, String), usize>,
     /// Identities of files, units and their drop-ins, by their list.
     named: BTreeSet<(&'static str, String)>,
@@ -203,17 +211,17 @@ impl Parts {
         parts
     }
 
-    /// Whether the kernel argument is among them.
+    /// Whether they include the kernel argument.
     pub(super) fn sets(&self, argument: &str) -> bool {
         self.appended.contains_key(&(ARGUMENTS, Value::from(argument).to_string()))
     }
 
-    /// The paths of the files among them, and the names of the units.
+    /// The paths of the files, and the names of the units and their drop-ins.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.named.iter().map(|(_, name)| name.as_str())
     }
 
-    /// What rendering all of `sources` together brings.
+    /// The parts that result from rendering all `sources` together.
     pub(super) fn sum<'a>(sources: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();
         for source in sources {
@@ -226,39 +234,43 @@ impl Parts {
     }
 }
 
-/// How an object that is planned differs from what a pool has.
+/// The differences between a planned object and what a pool has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Differences {
-    /// Kernel arguments or extensions are not the same ones in the same order. They are appended, duplicates included, so
-    /// another one is another content.
+    /// Whether kernel arguments or extensions, or their order, differ. They are appended,
+    /// duplicates included, so another one changes the content.
     pub(super) appended: bool,
-    /// Anything else that is not the same: kernel type, FIPS, the operating system's image, disks, … Only files and
-    /// units can be there already; of all else a difference is a change.
+    /// Whether anything else differs: kernel type, FIPS, the operating system's image, disks, …
+    /// Only files and units can be there already; any other difference is a change.
     pub(super) other: bool,
-    /// SSH keys are not the same: nothing else of users can change.
+    /// Whether SSH keys differ: no other property of users can change.
     pub(super) keys: bool,
-    /// Files and units that go, by name.
+    /// Names of files and units that are removed.
     pub(super) removed: BTreeSet<String>,
-    /// Files and units that the pool has not, or has otherwise, or that the object had otherwise.
+    /// Names of files and units that the pool lacks or has with other values, or that the object
+    /// had with other values.
     pub(super) entries: Vec<String>,
-    /// Those of them that the pool has: whether anything becomes of the change depends on who else brings them.
+    /// The entries that the pool has: whether they change depends on the other sources that contain
+    /// them.
     pub(super) contested: BTreeSet<String>,
-    /// The [`members`] that the object had of what is contested or goes, and those that it wants.
+    /// The [`members`] that the object had of contested or removed entries, and those that it
+    /// wants.
     pub(super) had: Members,
     pub(super) wants: Members,
-    /// Kernel arguments that the object brings newly.
+    /// Kernel arguments that are new in the object.
     pub(super) new_arguments: Vec<String>,
     /// Kernel arguments that the pool has from other objects.
     pub(super) other_arguments: Vec<String>,
-    /// Of the entries, files that the pool has otherwise, from other objects.
+    /// Entries that are files and that the pool has with other values from other objects.
     pub(super) replaced: Vec<String>,
-    /// Members that the pool has of such files and units from other objects, and that rendering leaves in them beside what the object says, by file or
-    /// unit: see [`LASTING`].
+    /// Members of such files and units that come from other objects and that rendering keeps in
+    /// them in addition to the object's, by file or unit: see [`LASTING`].
     pub(super) lasting: BTreeMap<String, Vec<&'static str>>,
 }
 
 impl Differences {
-    /// Between `before` (`None` if it is new) and `after` (`None` if it goes), on a pool that has `rendered`.
+    /// The differences between `before` (`None` if the object is new) and `after` (`None` if it is
+    /// removed), on a pool that has `rendered`.
     pub(super) fn of(before: Option<&Value>, after: Option<&Value>, rendered: &Value) -> Self {
         let nothing = Value::Null;
         let (before, after) = (before.unwrap_or(&nothing), after.unwrap_or(&nothing));
@@ -279,7 +291,7 @@ impl Differences {
             for entry in list(after, path) {
                 let name = identity(entry, key);
                 let (ours, present) = (had.get(name), present.get(name));
-                // What the object had and gives up is in what was rendered from it, too.
+                // What the object had and gives up is also in what was rendered from it.
                 let there = present.is_some_and(|present| {
                     let brings_empty = compression(entry).is_some() && compression(present).is_none();
                     covers(present, entry) && !(keeps_empty && brings_empty)
@@ -311,7 +323,8 @@ impl Differences {
     }
 }
 
-/// What is left of the spec beside the lists that are judged entry by entry, without what says nothing.
+/// The rest of the spec, without the lists that are compared entry by entry and without empty
+/// values.
 fn remainder(object: &Value) -> Value {
     let nothing = Value::Object(serde_json::Map::new());
     compact(object.pointer("/spec").unwrap_or(&nothing), "/spec")
@@ -322,12 +335,12 @@ fn users(object: &Value) -> Option<Value> {
     object.pointer(USERS).map(|users| compact(users, "")).filter(says_something)
 }
 
-/// Whether the member at `path` is judged by itself, or says nothing.
+/// Whether the member at `path` is compared separately, or has no effect.
 fn is_beside(path: &str, value: &Value) -> bool {
     match path {
         ARGUMENTS | EXTENSIONS | FILES | UNITS => true,
         USERS => true,
-        // Rendering converts all to one version.
+        // Rendering converts all of them to one version.
         "/spec/config/ignition" => true,
         "/spec/fips" => *value == Value::Bool(false),
         "/spec/kernelType" => value == "default",
@@ -335,7 +348,7 @@ fn is_beside(path: &str, value: &Value) -> bool {
     }
 }
 
-/// `value`, which is at `path`, without members that are null or empty or [`is_beside`].
+/// `value`, which is at `path`, without members that are null, empty or [`is_beside`].
 fn compact(value: &Value, path: &str) -> Value {
     let Value::Object(map) = value else {
         return value.clone();
@@ -349,7 +362,7 @@ fn compact(value: &Value, path: &str) -> Value {
     Value::Object(members)
 }
 
-/// The texts of `all` without one occurrence of each of `some`.
+/// The texts in `all`, minus one occurrence of each text in `some`.
 fn beyond(all: &[Value], some: &[Value]) -> Vec<String> {
     let mut rest: BTreeMap<&str, usize> = BTreeMap::new();
     for text in some.iter().filter_map(Value::as_str) {
@@ -382,10 +395,12 @@ fn scalar_holds(rendered: &Value, object: &Value, path: &str, default: &Value) -
     }
 }
 
-/// Whether `found` says everything that `wanted` says. Rendering adds defaults such as `overwrite: true`, and takes out what is empty: of the
-/// files that the controllers make, `compression: ""` (`ignitionMergeUnsetFilesDefaultCompression`, pkg/controller/common/helpers.go of
-/// machine-config-operator, release-4.20 and later). The contents of a file are one thing: merging leaves the compression of an earlier file to a
-/// later one that has none, up to release-4.19, and what is read then is not what was wanted.
+/// Whether `found` includes everything in `wanted`. Rendering adds defaults such as `overwrite:
+/// true`, and removes empty values: `compression: ""` from files that the controllers make
+/// (`ignitionMergeUnsetFilesDefaultCompression`, pkg/controller/common/helpers.go of
+/// machine-config-operator, release-4.20 and later). The contents of a file are compared as a
+/// whole: up to release-4.19, merging leaves the compression of an earlier file in a later one that
+/// has none, which is then read wrongly.
 fn covers(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => wanted
@@ -401,13 +416,14 @@ fn covers(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Whether the drop-in is among those that are there. Like units they are merged by name (`Merge` of Ignition's config/v3_x).
+/// Whether `there` includes the drop-in. Drop-ins are merged by name, like units (`Merge` of
+/// Ignition's config/v3_x).
 fn has_dropin(there: &Value, wanted: &Value) -> bool {
     let there = there.as_array().into_iter().flatten();
     there.filter(|found| identity(found, "name") == identity(wanted, "name")).any(|found| covers(found, wanted))
 }
 
-/// Whether the value is more than nothing: null, or an empty text, list or map.
+/// Whether the value is not empty: null, or an empty text, list or map.
 fn says_something(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -477,7 +493,7 @@ mod tests {
         assert_eq!((found.entries, found.replaced), (vec!["/a".to_owned()], vec!["/a".to_owned()]));
         let found = Differences::of(Some(&file(2)), Some(&file(1)), &file(2));
         assert_eq!((found.entries, found.replaced), (vec!["/a".to_owned()], vec![]), "our own of before");
-        // What was ours and loses a member is not there already.
+        // An entry of ours that loses a member is not there already.
         let less = json!({"spec": {"config": {"storage": {"files": [{"path": "/a"}]}}}});
         assert_eq!(Differences::of(Some(&file(1)), Some(&less), &file(1)).entries, ["/a"]);
         assert!(Differences::of(Some(&file(1)), None, &file(1)).removed.contains("/a"));
@@ -513,7 +529,7 @@ mod tests {
         }
     }
 
-    /// R2: what the controllers write, and rendering takes out, is held.
+    /// R2: a value that the controllers write and rendering removes counts as held.
     #[test]
     fn r2_what_says_nothing_is_held_by_all() {
         let file = |contents: Value| json!({"spec": {"config": {"storage": {"files": [{"path": "/etc/a", "contents": contents}]}}}});
@@ -536,7 +552,7 @@ mod tests {
             assert!(!holds(&survived, wanted), "what is read is unpacked first");
             assert_eq!(Differences::of(None, Some(wanted), &survived).entries, ["/etc/a"]);
         }
-        // Whether an empty one is another content depends on what the release makes of it.
+        // Whether an empty one changes the content depends on the release.
         assert!(Differences::of(None, Some(&empty), &plain).entries.is_empty());
         let mut keeps = plain.clone();
         let files = keeps.pointer_mut(FILES).and_then(Value::as_array_mut).unwrap();
@@ -545,7 +561,7 @@ mod tests {
         assert!(Differences::of(None, Some(&plain), &keeps).entries.is_empty());
     }
 
-    /// R27: drop-ins of one unit are merged by name, as those of a user are with ours.
+    /// R27: drop-ins of one unit are merged by name, such as a user's with ours.
     #[test]
     fn r27_a_drop_in_is_held_beside_others() {
         let unit = |dropins: Value| json!({"spec": {"config": {"systemd": {"units": [{"name": "system.slice", "dropins": dropins}]}}}});
@@ -556,7 +572,7 @@ mod tests {
         assert!(Differences::of(None, Some(&wanted), &rendered).entries.is_empty(), "no machine reboots for it");
         assert!(!holds(&unit(json!([theirs])), &wanted));
         assert!(!holds(&unit(json!([{"name": "10-ours.conf", "contents": "c"}])), &wanted));
-        // One that is taken out again shows as what a rendering has too much.
+        // When one is removed again, the rendered configuration has a superfluous part.
         assert_ne!(Parts::of(&rendered), Parts::of(&wanted));
     }
 

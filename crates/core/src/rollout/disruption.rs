@@ -1,28 +1,31 @@
-//! How much a change of files and units disturbs a machine: it reboots, unless the cluster's node disruption policies say otherwise.
+//! How much a change of files and units disturbs a machine: it reboots, unless the cluster's node
+//! disruption policies prevent it.
 //!
-//! The rules are those of openshift/machine-config-operator, pkg/daemon/update.go, release-4.17 to 5.0:
-//! `calculatePostConfigChangeNodeDisruptionAction` reboots for whatever is neither a file, a unit nor an SSH key;
-//! `calculatePostConfigChangeNodeDisruptionActionFromMCDiffs` asks the policies for each file and unit that differs, and reboots where there
-//! is none. drain.go, `isDrainRequiredForNodeDisruptionActions`, drains for Drain, and for Special if the change needs it.
-//! Up to release-4.16 there are no policies, and `calculatePostConfigChangeActionFromFileDiffs` has a list of files instead.
+//! The rules are those of openshift/machine-config-operator, pkg/daemon/update.go, release-4.17 to
+//! 5.0: `calculatePostConfigChangeNodeDisruptionAction` reboots for anything that is not a file, a
+//! unit or an SSH key; `calculatePostConfigChangeNodeDisruptionActionFromMCDiffs` looks up the
+//! policies for each file and unit that differs, and reboots if there is none. drain.go,
+//! `isDrainRequiredForNodeDisruptionActions`, drains for Drain, and for Special if the change needs
+//! it. Up to release-4.16 there are no policies, and `calculatePostConfigChangeActionFromFileDiffs`
+//! has a list of files instead.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// The MachineConfiguration that counts. There is no other.
+/// The name of the only MachineConfiguration that counts.
 const NAME: &str = "cluster";
 
-/// What machines do for a change.
+/// The effect of a change on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Disruption {
-    /// They restart services at most.
+    /// It restarts services at most.
     Nothing,
-    /// They may be drained: that depends on what changes in the file.
+    /// It may be drained, depending on what changes in the file.
     MayDrain,
-    /// They are drained.
+    /// It is drained.
     Drain,
-    /// They are drained and reboot.
+    /// It is drained and reboots.
     Reboot,
 }
 
@@ -34,7 +37,7 @@ pub(super) struct Policies {
     keys: Disruption,
 }
 
-/// The files for which no machine reboots where there are no policies, in all releases that have none.
+/// The files that cause no reboot where there are no policies, in all releases without policies.
 const WITHOUT_POLICIES: [(&str, Disruption); 7] = [
     ("/etc/containers/policy.json", Disruption::Nothing),
     ("/etc/containers/registries.conf", Disruption::MayDrain),
@@ -46,7 +49,8 @@ const WITHOUT_POLICIES: [(&str, Disruption); 7] = [
 ];
 
 impl Policies {
-    /// Those that `found`, all MachineConfigurations, say are in force. Daemons believe none that are behind the spec, and wait.
+    /// The policies in force according to `found`, which are all MachineConfigurations. If the
+    /// status lags behind the spec, daemons wait for it, and the default applies here.
     pub(super) fn of(found: &[Value]) -> Self {
         let of_cluster = found.iter().find(|object| object.pointer("/metadata/name").is_some_and(|name| name == NAME));
         let in_force = of_cluster.and_then(|object| {
@@ -71,12 +75,12 @@ impl Policies {
         Self { files: read("files", "path"), units: read("units", "name"), keys }
     }
 
-    /// What a change of SSH keys does.
+    /// The effect of a change of SSH keys.
     pub(super) fn of_keys(&self) -> Disruption {
         self.keys
     }
 
-    /// What a change of all these files, by their paths, and units, by their names, does.
+    /// The effect of a change of all these files, given by path, and units, given by name.
     pub(super) fn disruption<'a>(&self, changed: impl IntoIterator<Item = &'a str>) -> Disruption {
         let of = |name: &str| if name.starts_with('/') { self.of_file(name) } else { self.units.get(name).copied() };
         changed.into_iter().map(|name| of(name).unwrap_or(Disruption::Reboot)).max().unwrap_or(Disruption::Nothing)
@@ -89,7 +93,7 @@ impl Policies {
     }
 }
 
-/// What the worst of its actions does.
+/// The effect of the most disruptive action.
 fn of_actions(policy: &Value) -> Disruption {
     let actions = policy.get("actions").and_then(Value::as_array).into_iter().flatten();
     let of = |action: &Value| match action.get("type").and_then(Value::as_str) {

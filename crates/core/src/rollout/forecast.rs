@@ -54,7 +54,7 @@ pub(super) fn record(
     }
 }
 
-/// What `planned` sets in motion on `pools`, where these node disruption `policies` are in force.
+/// The effect of `planned` on `pools`, with these node disruption `policies` in force.
 pub(super) fn forecast(
     pools: &BTreeMap<String, Pool>,
     facts: &Facts,
@@ -91,10 +91,10 @@ pub(super) fn forecast(
     Forecast::Known(Ok(effect))
 }
 
-/// Pools that carry nothing that runs for users.
+/// Pools whose machines run no workloads of users.
 const WITHOUT_WORKLOADS: [&str; 2] = ["master", "arbiter"];
 
-/// The pools of one's own whose machines do not get what workers get, in a sentence.
+/// A sentence about custom pools whose machines do not get what workers get.
 fn beside(pools: &BTreeMap<String, Pool>, object: &Value) -> Option<String> {
     let labels = labels(object);
     if labels.get(ROLE).is_none_or(|role| role != "worker") {
@@ -106,14 +106,15 @@ fn beside(pools: &BTreeMap<String, Pool>, object: &Value) -> Option<String> {
     let others: Vec<_> = others.map(|pool| format!("{} (machines: {})", pool.name, pool.machines)).collect();
     (!others.is_empty()).then(|| {
         format!(
-            "The machines of these pools do not get it, since their machineConfigSelector does not select it: {}.",
+            "The machines of these pools do not get it, because their machineConfigSelector does not select it: {}.",
             listed(&others)
         )
     })
 }
 
-/// Why no pool that selects `object` could be rendered any more: an Ignition configuration has a version. The API server does not ask
-/// for it, and what others have of an object, without our part, may have none.
+/// Why pools that select `object` could no longer be rendered, if so: an Ignition configuration
+/// needs a version. The API server does not require one, and the fields of others that stay without
+/// ours may lack it.
 fn breaks_pools(pools: &BTreeMap<String, Pool>, object: &Value, takes_back: bool) -> Option<String> {
     let config = object.pointer("/spec/config").and_then(Value::as_object).filter(|config| !config.is_empty())?;
     let version = config.get("ignition").and_then(|ignition| ignition.get("version")).and_then(Value::as_str);
@@ -122,26 +123,26 @@ fn breaks_pools(pools: &BTreeMap<String, Pool>, object: &Value, takes_back: bool
     let selecting: Vec<_> =
         pools.values().filter(|pool| pool.selects(&labels)).map(|pool| pool.name.as_str()).collect();
     (!is_known && !selecting.is_empty()).then(|| {
-        let what = if takes_back { "without our part it has" } else { "it would have" };
+        let what = if takes_back { "without this configuration's fields, it would have" } else { "it would have" };
         let remedy = if takes_back {
-            "Let its other owners apply it whole, delete it, or set this item aside"
+            "Have its other owners apply all of it, delete it, or skip this item in spec.items"
         } else {
-            "Give it spec.config.ignition.version"
+            "Set spec.config.ignition.version"
         };
         format!(
-            "{what} no Ignition version that the machine-config controllers know, and MachineConfigPool {} could not be rendered. {remedy}",
+            "{what} no Ignition version that the Machine Config Operator supports, and MachineConfigPool {} could not be rendered. {remedy}",
             selecting.join(", ")
         )
     })
 }
 
-/// Why `object` would reach no machine, if it would not.
+/// Why `object` would reach no machine, if so.
 fn reaches_nobody(pools: &BTreeMap<String, Pool>, object: &Value) -> Option<String> {
     let labels = labels(object);
     if pools.is_empty() {
         return Some(
-            "this cluster has no MachineConfigPool, so no machine would get it: where the control plane is hosted, machines are set up by the NodePools \
-             of its hosting cluster"
+            "this cluster has no MachineConfigPool, so no machine would get it: with a hosted control plane, machines are configured by the NodePools \
+             of the hosting cluster"
                 .to_owned(),
         );
     }
@@ -156,7 +157,7 @@ fn reaches_nobody(pools: &BTreeMap<String, Pool>, object: &Value) -> Option<Stri
     selecting.iter().all(|pool| pool.machines == 0).then(|| reaches_no_machine(&names))
 }
 
-/// A planned change, as one pool sees it: an object that it selects now, afterwards, or both.
+/// A planned change from the view of one pool: an object that it selects now, afterwards, or both.
 struct View<'a> {
     pool: &'a Pool,
     object: &'a Value,
@@ -166,7 +167,7 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// `None` if the pool has nothing to do with it.
+    /// `None` if the change does not concern the pool.
     fn of(pool: &'a Pool, planned: PlannedChange<'a>, specs: &Specs, facts: &'a Facts) -> Option<Self> {
         let change = seen_by(pool, planned);
         let object = change.result.or(change.live)?;
@@ -176,15 +177,16 @@ impl<'a> View<'a> {
     }
 }
 
-/// What `pool` sees of `planned`: only what its selector finds. A label that moves an object takes it from one pool and
-/// gives it to another.
+/// The part of `planned` that `pool` sees, which is what its selector matches. A changed label can
+/// remove an object from one pool and add it to another.
 fn seen_by<'a>(pool: &Pool, planned: PlannedChange<'a>) -> PlannedChange<'a> {
     let selected = |object: &&Value| pool.selects(&labels(object));
     PlannedChange { live: planned.live.filter(selected), result: planned.result.filter(selected), ..planned }
 }
 
 impl View<'_> {
-    /// What must be read: what the pool has now, and where others bring the same, its other sources.
+    /// The objects that must be read: the pool's rendered configuration, and its other sources if
+    /// they may contain the same.
     fn unread(&self) -> Vec<Needed> {
         let pool = self.pool;
         if pool.wanted.is_empty() {
@@ -203,20 +205,22 @@ impl View<'_> {
         others.filter(|source| !is_known(source)).cloned().map(Needed::Source).collect()
     }
 
-    /// The other sources that the pool has now, sorted by their names.
+    /// The other sources that the pool has now, sorted by name.
     fn listed(&self) -> impl Iterator<Item = (&str, &MergedSource)> {
         let of_pool = self.facts.into_iter().flat_map(|facts| &facts.planned_sources);
         let all = of_pool.map(|(source, found)| (source.as_str(), found.as_ref()));
-        // What was read for another list of the same content is not among them any more.
+        // Sources that were read for an earlier list with the same content are no longer among
+        // them.
         all.filter(|(source, _)| *source != name(self.object) && self.pool.sources.contains(*source))
     }
 
-    /// Those of them that stay.
+    /// The listed sources that stay.
     fn sources(&self) -> impl Iterator<Item = (&str, &MergedSource)> {
         self.listed().filter(|(source, _)| !self.leaving.iter().any(|leaving| leaving == source))
     }
 
-    /// The members of files and units that other sources override with something else, each with the one that does.
+    /// The members of files and units that other sources override with another value, each with
+    /// that source.
     fn overridden<'a>(&'a self, wants: &'a Members) -> BTreeMap<(&'a str, &'a str), &'a str> {
         let place = MergePlace::of(self.object);
         let by = |member: &(String, String), ours: &String| {
@@ -230,7 +234,8 @@ impl View<'_> {
             .collect()
     }
 
-    /// Files that other sources bring too: who, and which of them overrides something of the object's.
+    /// The files that other sources contain too: which sources, and which of them overrides part of
+    /// the object's file.
     fn shared<'a>(
         &'a self,
         found: &'a Differences,
@@ -246,8 +251,8 @@ impl View<'_> {
         shared.filter(|(_, found)| !found.by.is_empty()).collect()
     }
 
-    /// Why the machines would not get a file or unit as it is planned: rendering leaves something of an earlier source in it. What a later one
-    /// brings is its own, and told as such.
+    /// Why the machines would not get a file or unit as planned, if rendering leaves something of
+    /// an earlier source in it. What a later source adds is reported as an override.
     fn lasting(&self) -> Option<String> {
         let place = MergePlace::of(self.object);
         self.differences?.lasting.iter().find_map(|(name, members)| {
@@ -257,8 +262,8 @@ impl View<'_> {
             let by: Vec<_> = bringing.iter().map(|(source, _)| (*source).to_owned()).collect();
             is_earlier.then(|| {
                 format!(
-                    "on pool {} {name} is in MachineConfig {} too, with {}, and rendering leaves that in what this one wants: take {name} out of it, or \
-                     set this item aside",
+                    "on pool {}, {name} is also in MachineConfig {}, with {}, which rendering would keep: remove {name} from that MachineConfig, or \
+                     skip this item in spec.items",
                     self.pool.name,
                     listed(&by),
                     members.join(" and ")
@@ -267,7 +272,8 @@ impl View<'_> {
         })
     }
 
-    /// What machines get of the file or unit of that name, where the object says `ours`: of each member what the last one says.
+    /// What machines get of the file or unit called `name` if the object contains `ours`: for each
+    /// member, the value of the last source.
     fn merged<'a>(&'a self, name: &str, ours: &'a Members) -> BTreeMap<&'a str, &'a str> {
         let place = MergePlace::of(self.object);
         let others = self.sources().map(|(_, other)| (&other.place, &other.members));
@@ -282,12 +288,13 @@ impl View<'_> {
         all.into_iter().flat_map(|(_, members)| of_name(members)).collect()
     }
 
-    /// Whether machines get something else of the file or unit of that name.
+    /// Whether the file or unit called `name` changes on the machines.
     fn becomes_another(&self, name: &str, found: &Differences) -> bool {
         self.merged(name, &found.had) != self.merged(name, &found.wants)
     }
 
-    /// Adds what happens to the machines of the pool; `None` if that depends on policies that are not known.
+    /// Adds the effect on the machines of the pool; `None` if it depends on policies that are not
+    /// known.
     fn add_to(&self, effect: &mut Effect, policies: Option<&Policies>) -> Option<()> {
         let pool = self.pool;
         let nothing = Differences::default();
@@ -313,7 +320,7 @@ impl View<'_> {
             effect.notes.push(match found.removed.is_empty() {
                 true => format!("The machines of pool {} have all of it already: none reboots.", pool.name),
                 false => format!(
-                    "The machines of pool {} keep all of it, since other MachineConfigs bring the same: none reboots.",
+                    "The machines of pool {} keep all of it, because other MachineConfigs set the same: none reboots.",
                     pool.name
                 ),
             });
@@ -333,7 +340,8 @@ impl View<'_> {
     }
 }
 
-/// Digests of the specs of a planned change, which may be large: they are made once for all pools.
+/// Digests of the specs of a planned change. Specs may be large, so this is done once for all
+/// pools.
 struct Specs {
     live: String,
     result: String,
@@ -345,7 +353,7 @@ impl Specs {
         Self { live: digest(planned.live), result: digest(planned.result) }
     }
 
-    /// Identifies the part of the change that a pool sees, by its content.
+    /// Identifies the part of the change that a pool sees by its content.
     fn key(&self, seen: PlannedChange<'_>) -> String {
         let digest = |object: Option<&Value>, digest: &str| object.map(|_| digest.to_owned()).unwrap_or_default();
         format!("{} {}", digest(seen.live, &self.live), digest(seen.result, &self.result))

@@ -1,5 +1,6 @@
-//! What holds a rollout up without a sign of its own (pkg/controller/node of machine-config-operator, `getAllCandidateMachines`): a machine that somebody
-//! has cordoned uses up what may be unavailable, and a refused KubeletConfig keeps the render controller from its pools.
+//! Finds what holds up a rollout without showing in the pool's status (pkg/controller/node of
+//! machine-config-operator, `getAllCandidateMachines`): a cordoned machine counts towards
+//! maxUnavailable, and a refused KubeletConfig keeps the render controller from its pools.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +10,20 @@ use super::kubelet::{self, Acceptance};
 use super::pool::Pool;
 use super::{KUBELET_CONFIG, NODE, Question};
 
-/// As many machines as are named.
+/// The most machines that are named.
 const NAMED: usize = 5;
 
 const CORDONED: Question =
     Question { kind: NODE, field_selector: Some("spec.unschedulable=true"), metadata_only: true };
 const REFUSED: Question = Question { kind: KUBELET_CONFIG, field_selector: None, metadata_only: false };
 
-/// Where to look for what holds `pool` up.
+/// The objects to examine for what holds up `pool`.
 pub(super) fn question(pool: &Pool) -> Question {
-    // Machines that have what they should have wait for something that is not rendered.
+    // If machines have what they should have, the rollout waits for something that is not rendered.
     if pool.wanted == pool.present { REFUSED } else { CORDONED }
 }
 
-/// What `found` says of `pool`.
+/// What holds up `pool` according to `found`.
 pub(super) fn told(
     pools: &BTreeMap<String, Pool>,
     pool: &Pool,
@@ -32,8 +33,8 @@ pub(super) fn told(
     if *question == REFUSED { refused(pool, found) } else { cordoned(pools, pool, found) }
 }
 
-/// The pool that the machine is updated by: master before custom ones, worker last, since machines of custom pools are workers
-/// too (pkg/helpers of machine-config-operator, `GetPoolsForNode`).
+/// The pool that updates the machine: master before custom pools, worker last, since machines of
+/// custom pools are workers too (pkg/helpers of machine-config-operator, `GetPoolsForNode`).
 fn owner<'a>(pools: &'a BTreeMap<String, Pool>, machine: &Value) -> Option<&'a str> {
     let rank = |name: &str| match name {
         "master" => 0,
@@ -49,14 +50,14 @@ fn refused(pool: &Pool, found: &[Value]) -> Option<String> {
     let told = |object: &Value| match kubelet::verdict(object) {
         Acceptance::Accepted => None,
         Acceptance::Unseen => Some(format!(
-            "the machine-config controllers have not looked at KubeletConfig {} yet, and render nothing for MachineConfigPool {} \
-             before they have",
+            "the Machine Config Operator has not accepted KubeletConfig {} yet, and renders nothing for MachineConfigPool {} until \
+             it has",
             name(object),
             pool.name
         )),
         Acceptance::Refused(problem) => Some(format!(
-            "KubeletConfig {} keeps the machine-config controllers from rendering for MachineConfigPool {}: {problem}. Correct \
-             or delete it",
+            "KubeletConfig {} keeps the Machine Config Operator from rendering MachineConfigPool {}: {problem}. Correct or \
+             delete it",
             name(object),
             pool.name
         )),
@@ -78,13 +79,13 @@ fn cordoned(pools: &BTreeMap<String, Pool>, pool: &Pool, found: &[Value]) -> Opt
     };
     names.truncate(NAMED);
     Some(format!(
-        "cordoned, but not by the update: {}{more}. That counts towards the pool's maxUnavailable and can block the rollout: uncordon what \
-         should be updated",
+        "cordoned, but not by the update: {}{more}. That counts towards the pool's maxUnavailable and can block the rollout: uncordon \
+         machines that should be updated",
         names.join(", ")
     ))
 }
 
-/// Whether the machine has nothing to do: then it was not the update that cordoned it.
+/// Whether the machine has no update to do: then it was not cordoned by the update.
 fn is_idle(node: &Value) -> bool {
     let annotation = |key: &str| {
         node.pointer(&format!("/metadata/annotations/machineconfiguration.openshift.io~1{key}")).and_then(Value::as_str)
@@ -159,6 +160,6 @@ mod tests {
         assert_eq!(told(&[config(1, accepted.clone())]), None);
         let text = told(&[config(1, refused)]).unwrap();
         assert!(text.contains("KubeletConfig limits") && text.contains("no cgroupDriver"), "{text}");
-        assert!(told(&[config(2, accepted)]).unwrap().contains("not looked at"));
+        assert!(told(&[config(2, accepted)]).unwrap().contains("has not accepted"));
     }
 }

@@ -1,5 +1,6 @@
-//! What a planned KubeletConfig will do: the machine-config controllers render a whole kubelet configuration from it for
-//! each pool that it selects, and the machines reboot with it (pkg/controller/kubelet-config of machine-config-operator).
+//! Predicts the effect of a planned KubeletConfig: for each pool that it selects, the
+//! machine-config controllers render a whole kubelet configuration from it, and the machines reboot
+//! with it (pkg/controller/kubelet-config of machine-config-operator).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,12 +17,14 @@ use crate::plan::items::{Effect, part};
 /// The annotation with the number of a KubeletConfig among those of its pools.
 const SUFFIX: &str = "machineconfiguration.openshift.io/mc-name-suffix";
 const SELECTOR: &str = "/spec/machineConfigPoolSelector";
-/// The file that is made of a KubeletConfig as a whole.
+/// The file that is generated from a KubeletConfig as a whole.
 pub(super) const FILE: &str = "/etc/kubernetes/kubelet.conf";
-/// In the name of what the controllers make of a KubeletConfig: the role is before it, the number after it.
+/// Part of the name of a MachineConfig that the controllers generate from a KubeletConfig: the role
+/// precedes it, the number follows.
 const GENERATED: &str = "-generated-kubelet";
 
-/// Fields that the controllers refuse after the API server has taken them; a refused one blocks its pools without a sign.
+/// Fields that the controllers refuse after the API server has accepted them. A refused
+/// KubeletConfig blocks its pools without any sign.
 const REFUSED: [&str; 7] = [
     "/cgroupDriver",
     "/clusterDNS",
@@ -41,8 +44,9 @@ pub(super) fn selects(object: &Value, pool: &Pool) -> bool {
     is(&TargetRef::of(object)) && pool.is_selected_by(object, SELECTOR)
 }
 
-/// The pools that render what the controllers make of `object`, each with the name of the pool that it is made for. That is the pool
-/// itself if `object` selects it; else one whose role it takes in, as pools of one's own take in what workers get.
+/// The pools that render what the controllers generate from `object`, each with the name of the
+/// pool for which it is generated. That is the pool itself if `object` selects it, or else one
+/// whose role it includes, as custom pools include what workers get.
 pub(super) fn reached<'a>(pools: &'a BTreeMap<String, Pool>, object: &Value) -> Vec<(&'a Pool, &'a str)> {
     let selected: Vec<_> = pools.values().filter(|pool| pool.is_selected_by(object, SELECTOR)).collect();
     let last_made_for = |pool: &Pool| {
@@ -52,8 +56,8 @@ pub(super) fn reached<'a>(pools: &'a BTreeMap<String, Pool>, object: &Value) -> 
     pools.values().filter_map(|pool| Some((pool, last_made_for(pool)?))).collect()
 }
 
-/// The order in which what is made of KubeletConfigs is merged: for workers first, then by name. Each brings the whole file, so the last
-/// one is the only one that counts.
+/// The order in which MachineConfigs generated from KubeletConfigs are merged: those for workers
+/// first, then by name. Each contains the whole file, so only the last one counts.
 fn place<'a>(role: &str, name: &'a str) -> (bool, String, &'a str) {
     (role != "worker", role.to_owned(), name)
 }
@@ -71,7 +75,7 @@ pub(super) fn record_maker(facts: &mut Facts, pools: &BTreeMap<String, Pool>, na
     }
 }
 
-/// The KubeletConfig that the controllers made `generated` of.
+/// The KubeletConfig from which the controllers generated `generated`.
 fn maker(generated: &Value) -> Option<String> {
     let owners = generated.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let owner =
@@ -79,14 +83,16 @@ fn maker(generated: &Value) -> Option<String> {
     owner.and_then(|owner| owner.get("name")).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// What `pool` lists that is made of KubeletConfigs, except what is made of `object`, as far as names tell.
+/// The MachineConfigs in the list of `pool` that are generated from KubeletConfigs, except that of
+/// `object`, judged by name.
 fn listed<'a>(pool: &'a Pool, made_for: &str, object: Option<&Value>) -> impl Iterator<Item = &'a str> {
     let own = object.map(|object| generated(object, made_for));
     let sources = pool.sources.iter().filter(|source| is_generated(source));
     sources.filter(move |source| Some(*source) != own.as_ref()).map(String::as_str)
 }
 
-/// Whether `source` comes later than what is made of `object`. Of a new object that is the last one of its role.
+/// Whether `source` is merged later than what is generated from `object`. A new object comes last
+/// within its role.
 fn is_later(source: &str, made_for: &str, object: Option<&Value>) -> bool {
     let Some(role) = role_of(source) else { return false };
     match object.map(|object| generated(object, made_for)) {
@@ -95,7 +101,8 @@ fn is_later(source: &str, made_for: &str, object: Option<&Value>) -> bool {
     }
 }
 
-/// Another KubeletConfig than `name` of which `pool` renders something: what is made of it, and whether that counts instead.
+/// A MachineConfig that `pool` renders from a KubeletConfig other than `name`, and whether it
+/// overrides that of `name`.
 fn other<'a>(
     pool: &'a Pool,
     made_for: &str,
@@ -107,23 +114,24 @@ fn other<'a>(
     others.map(|source| (source, is_later(source, made_for, live))).max_by_key(|(source, later)| (*later, *source))
 }
 
-/// For which role `source` is made, if it is made of a KubeletConfig.
+/// The role for which `source` is generated, if it is generated from a KubeletConfig.
 fn role_of(source: &str) -> Option<&str> {
     let (role, _) = source.strip_prefix("99-")?.split_once(GENERATED)?;
     Some(role)
 }
 
-/// Whether `source` is made of a KubeletConfig.
+/// Whether `source` is generated from a KubeletConfig.
 pub(super) fn is_generated(source: &str) -> bool {
     role_of(source).is_some()
 }
 
-/// Whether what is made of `object` counts on `pool`, and nothing that is made of another one.
+/// Whether the configuration generated from `object` is the one that counts on `pool`.
 pub(super) fn counts(object: &Value, pool: &Pool, made_for: &str) -> bool {
     later(object, pool, made_for).is_none()
 }
 
-/// What is made of another KubeletConfig and counts on `pool` instead of what is made of `object`.
+/// The MachineConfig, generated from another KubeletConfig, that overrides that of `object` on
+/// `pool`.
 pub(super) fn later<'a>(object: &Value, pool: &'a Pool, made_for: &str) -> Option<&'a str> {
     let later = listed(pool, made_for, Some(object)).filter(|source| is_later(source, made_for, Some(object)));
     later.max_by_key(|source| role_of(source).map(|role| place(role, source)))
@@ -138,7 +146,7 @@ pub(super) fn forecast(
 ) -> Forecast {
     let spec = |object: Option<&Value>| object.and_then(|object| object.get("spec").cloned());
     let objects = [planned.live, planned.result].into_iter().flatten();
-    // A pool that is reached no more loses the configuration, and reboots too.
+    // A pool that is no longer reached loses the configuration, and reboots too.
     let concerned: BTreeMap<_, _> = objects
         .flat_map(|object| reached(pools, object))
         .map(|(pool, made_for)| (&pool.name, (pool, made_for)))
@@ -167,11 +175,11 @@ pub(super) fn forecast(
         if let Some((other, counts)) = other(pool, made_for, (&name, planned.live), facts) {
             let is_second = role_of(other) == Some(made_for);
             if is_second && !planned.takes_back && (counts || planned.live.is_none()) {
-                // Settings of one of them are lost, whichever counts.
+                // The settings of one of them are lost, whichever counts.
                 let maker = maker_of(facts, pool, other).unwrap_or_default();
                 return Forecast::Known(Err(format!(
-                    "MachineConfigPool {of_pool} has KubeletConfig {maker} already (rendered as {other}), and only one counts: put what this \
-                     one sets into that one and set this item aside, or delete that one"
+                    "MachineConfigPool {of_pool} already has KubeletConfig {maker} (rendered as {other}), and only one of them takes effect: move \
+                     these settings into that one and skip this item in spec.items, or delete that one"
                 )));
             }
             if counts {
@@ -180,7 +188,7 @@ pub(super) fn forecast(
             let beside = changed_beside(planned);
             if counts && !beside.is_empty() {
                 effect.notes.push(format!(
-                    "Pool {of_pool} has a KubeletConfig of its own (rendered as {other}), which overrides this one but for {}.",
+                    "Pool {of_pool} has a KubeletConfig of its own (rendered as {other}), which overrides this one except for {}.",
                     beside.iter().copied().collect::<Vec<_>>().join(" and ")
                 ));
                 pool.disturb(&mut effect, policies.disruption(beside));
@@ -197,7 +205,7 @@ pub(super) fn forecast(
             }
             if is_second {
                 effect.notes.push(format!(
-                    "Pool {of_pool} has another KubeletConfig (rendered as {other}), which this one overrides: only one of them counts."
+                    "Pool {of_pool} has another KubeletConfig (rendered as {other}), which this one overrides: only one of them takes effect."
                 ));
             }
         }
@@ -216,7 +224,7 @@ pub(super) fn forecast(
         return Forecast::Known(Err(match overridden.as_slice() {
             [] => reaches_no_machine(&empty),
             pools => format!(
-                "no machine would take it in: MachineConfigPool {} has a KubeletConfig of its own, which overrides this one",
+                "it would reach no machine: MachineConfigPool {} has a KubeletConfig of its own, which overrides this one",
                 pools.join(", ")
             ),
         }));
@@ -224,8 +232,10 @@ pub(super) fn forecast(
     Forecast::Known(Ok(effect))
 }
 
-/// What the controllers write beside [`FILE`], which another KubeletConfig does not override unless it sets the same: the file, and what of a
-/// KubeletConfig is in it (pkg/controller/kubelet-config/helpers.go of machine-config-operator, `generateKubeletIgnFiles`, release-4.14 to 5.0).
+/// The files besides [`FILE`] that the controllers generate, each with a field of a KubeletConfig
+/// that it contains. Another KubeletConfig does not override them unless it sets the same
+/// (pkg/controller/kubelet-config/helpers.go of machine-config-operator, `generateKubeletIgnFiles`,
+/// release-4.14 to 5.0).
 const BESIDE: [(&str, &str); 5] = [
     (SIZING_FILE, "/spec/autoSizingReserved"),
     (SIZING_FILE, "/spec/kubeletConfig/systemReserved/memory"),
@@ -235,14 +245,14 @@ const BESIDE: [(&str, &str); 5] = [
 ];
 const SIZING_FILE: &str = "/etc/node-sizing-enabled.env";
 
-/// The files beside [`FILE`] that change.
+/// The files besides [`FILE`] that change.
 fn changed_beside(planned: PlannedChange<'_>) -> BTreeSet<&'static str> {
     let of = |object: Option<&Value>, pointer: &str| object.and_then(|object| object.pointer(pointer)).cloned();
     let changed = BESIDE.iter().filter(|(_, pointer)| of(planned.live, pointer) != of(planned.result, pointer));
     changed.map(|(file, _)| *file).collect()
 }
 
-/// The files that change.
+/// All files that change.
 fn changed(planned: PlannedChange<'_>) -> BTreeSet<&'static str> {
     let of_file = |object: Option<&Value>| {
         let mut object = object?.clone();
@@ -254,17 +264,17 @@ fn changed(planned: PlannedChange<'_>) -> BTreeSet<&'static str> {
     changed_beside(planned).into_iter().chain(is_changed.then_some(FILE)).collect()
 }
 
-/// Whether something of `object` takes effect where another KubeletConfig overrides it.
+/// Whether part of `object` takes effect even where another KubeletConfig overrides it.
 pub(super) fn has_files_beside(object: &Value) -> bool {
     BESIDE.iter().any(|(_, pointer)| object.pointer(pointer).is_some_and(|value| !value.is_null()))
 }
 
-/// Why `result` must not be written, whatever else there is.
+/// Why `result` must not be written in any case, if so.
 fn problem(concerned: &BTreeMap<&String, (&Pool, &str)>, result: &Value) -> Option<String> {
     if let Some(field) = refused(result) {
         return Some(format!(
-            "the machine-config controllers refuse {field}, although the API server takes it, and would stop rendering \
-             for its pools"
+            "the Machine Config Operator rejects {field}, although the API server accepts it, and would stop rendering \
+             the selected pools"
         ));
     }
     let selects_none = !concerned.values().any(|(pool, _)| selects(result, pool));
@@ -272,7 +282,7 @@ fn problem(concerned: &BTreeMap<&String, (&Pool, &str)>, result: &Value) -> Opti
         .then(|| "its machineConfigPoolSelector selects no MachineConfigPool: correct it, or label the pool".to_owned())
 }
 
-/// What is kept of a KubeletConfig whose rollout is followed.
+/// The parts of a KubeletConfig that are kept to follow its rollout.
 pub(super) fn followed(object: &Value) -> Value {
     let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
     json!({
@@ -289,7 +299,8 @@ pub(super) fn followed(object: &Value) -> Value {
     })
 }
 
-/// The name of the MachineConfig that the controllers make of `object` for the pool of that name.
+/// The name of the MachineConfig that the controllers generate from `object` for the pool called
+/// `pool`.
 pub(super) fn generated(object: &Value, pool: &str) -> String {
     let suffix = object.pointer("/metadata/annotations").and_then(|all| all.get(SUFFIX)).and_then(Value::as_str);
     match suffix {
@@ -298,22 +309,24 @@ pub(super) fn generated(object: &Value, pool: &str) -> String {
     }
 }
 
-/// What the controllers say of a KubeletConfig.
+/// The verdict of the controllers on a KubeletConfig.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Acceptance {
-    /// They have accepted it as it is now.
+    /// They have accepted its present state.
     Accepted,
-    /// They have not looked at its last change.
+    /// They have not processed its last change.
     Unseen,
-    /// They refuse it, for this reason. That keeps them from rendering for its pools until it is corrected.
+    /// They refuse it, for this reason. They render nothing for its pools until it is corrected.
     Refused(String),
 }
 
-/// What the controllers say of `object` as it is now.
+/// The verdict of the controllers on the present state of `object`.
 ///
-/// `wrapErrorWithCondition` and `cleanUpStatusConditions` (pkg/controller/kubelet-config/helpers.go and kubelet_config_controller.go of
-/// machine-config-operator) append the newest condition. release-4.14 to 4.22 write Success, or Failure, whose status is False up to 4.21 and
-/// True in 4.22: that it is there says it. release-4.23 and later write Accepted, and after it one of the two for whoever reads them.
+/// `wrapErrorWithCondition` and `cleanUpStatusConditions` (pkg/controller/kubelet-config/helpers.go
+/// and kubelet_config_controller.go of machine-config-operator) append the newest condition.
+/// release-4.14 to 4.22 write Success, or Failure, whose status is False up to 4.21 and True in
+/// 4.22: its presence is what counts. release-4.23 and later write Accepted, followed by one of the
+/// two for older clients.
 pub(super) fn verdict(object: &Value) -> Acceptance {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     let said = |entry: &&Value| matches!(text(entry, "type"), "Accepted" | "Success" | "Failure");
@@ -328,16 +341,17 @@ pub(super) fn verdict(object: &Value) -> Acceptance {
     }
 }
 
-/// Whether the controllers have written `condition` after the last edit of the spec, as far as the seconds tell that both times have. Releases
-/// before openshift/machine-config-operator#4900 write no observedGeneration, or leave it behind after an edit; the time of the newest condition
-/// they always write.
+/// Whether the controllers wrote `condition` after the last edit of the spec; both times have a
+/// precision of seconds. Releases before openshift/machine-config-operator#4900 write no
+/// observedGeneration, or do not update it after an edit, but they always write the time of the
+/// newest condition.
 fn is_later_than_edit(condition: &Value, object: &Value) -> bool {
     let time = |text: &str| text.parse::<Timestamp>().ok();
     let edited = edits(object).filter_map(|entry| time(text(entry, "time"))).max();
     edited.is_some_and(|edited| time(text(condition, "lastTransitionTime")).is_some_and(|said| said >= edited))
 }
 
-/// The entries of managedFields by which somebody has edited the spec.
+/// The entries of managedFields that record edits of the spec.
 fn edits(object: &Value) -> impl Iterator<Item = &Value> {
     let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
     entries.filter(|entry| entry.pointer("/fieldsV1/f:spec").is_some())
@@ -347,7 +361,7 @@ fn text<'a>(entry: &'a Value, key: &str) -> &'a str {
     entry.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The first field that the controllers will not accept.
+/// The first field that the controllers will refuse.
 fn refused(object: &Value) -> Option<String> {
     let kubelet = object.pointer("/spec/kubeletConfig");
     let set = |path: &&&str| kubelet.and_then(|kubelet| kubelet.pointer(path)).is_some();
@@ -356,7 +370,7 @@ fn refused(object: &Value) -> Option<String> {
     }
     let auto = object.pointer("/spec/autoSizingReserved").and_then(Value::as_bool).unwrap_or_default();
     if auto && kubelet.and_then(|kubelet| kubelet.get("systemReserved")).is_some() {
-        return Some("/spec/kubeletConfig/systemReserved beside autoSizingReserved".to_owned());
+        return Some("/spec/kubeletConfig/systemReserved together with autoSizingReserved".to_owned());
     }
     let level = object.pointer("/spec/logLevel").and_then(Value::as_i64);
     level.filter(|level| !(0..=10).contains(level)).map(|level| format!("/spec/logLevel {level}, which is not 0 to 10"))

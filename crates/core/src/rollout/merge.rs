@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::contents::{self, Members, Parts};
 use super::pool::{ROLE, labels, name};
 
-/// What is known of a source of a rendered configuration.
+/// The contents of a source of a rendered configuration, and its place in the merge order.
 #[derive(Debug, Default)]
 pub(super) struct MergedSource {
     pub(super) parts: Parts,
@@ -31,7 +31,7 @@ impl MergedSource {
         }
     }
 
-    /// Whether it decides what `claim` names otherwise than an object at `place`.
+    /// Whether it overrides `claim` of an object at `place`.
     pub(super) fn overrides(&self, claim: &str, place: &MergePlace) -> bool {
         self.place > *place && self.claims.contains_key(claim)
     }

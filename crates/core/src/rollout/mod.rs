@@ -1,4 +1,4 @@
-//! Kinds whose objects take effect elsewhere and later: what they set in motion, and how far it is.
+//! Kinds whose objects take effect elsewhere and later: the effects of a change, and how far it is.
 //!
 //! Everything that is special about such a kind stays behind [`Rollouts`].
 //!
@@ -35,7 +35,7 @@ use crate::api::TargetRef;
 use crate::plan::items::health::Rollout;
 use crate::plan::items::{Effect, Overridden};
 
-/// What tells how far rollouts are.
+/// The kind that shows how far rollouts are.
 pub const POOL: Kind = Kind {
     group: "machineconfiguration.openshift.io",
     versions: &["v1"],
@@ -45,19 +45,21 @@ pub const POOL: Kind = Kind {
 const MACHINE_CONFIG: Kind = Kind { kind: "MachineConfig", plural: "machineconfigs", ..POOL };
 const KUBELET_CONFIG: Kind = Kind { kind: "KubeletConfig", plural: "kubeletconfigs", ..POOL };
 
-/// What following rollouts reads beside the pools, which their watch tells in full. Rendered MachineConfigs have names that nobody
-/// knows beforehand.
+/// The kind that is read to follow rollouts, besides the pools, which are watched. Names of
+/// rendered MachineConfigs are not known in advance.
 pub const LEARNED: Declared = Declared { kind: MACHINE_CONFIG, access: Access::Read, name: None, namespace: None };
 
 const NODE: Kind = Kind { group: "", versions: &["v1"], kind: "Node", plural: "nodes" };
 
-/// What is listed to find out what a change does, and what holds a rollout up.
+/// Kinds that are listed to predict the effect of a change and to find what holds up a rollout.
 pub const ASKED_KINDS: &[Kind] = &[NODE, KUBELET_CONFIG, MACHINE_OS_CONFIG, MACHINE_CONFIGURATION];
 
-/// Says of which pools the machines boot an image that is built first. Served from release-4.18 on, where that is generally available.
+/// Names the pools whose machines boot an image that is built first. Served from release-4.18 on,
+/// where that is generally available.
 pub const MACHINE_OS_CONFIG: Kind = Kind { kind: "MachineOSConfig", plural: "machineosconfigs", ..POOL };
 
-/// Says for which files and units machines do not reboot. It does so from release-4.17 on, where node disruption policies are generally available.
+/// Says for which files and units machines do not reboot. Does so from release-4.17 on, where node
+/// disruption policies are generally available.
 pub const MACHINE_CONFIGURATION: Kind = Kind {
     group: "operator.openshift.io",
     versions: &["v1"],
@@ -65,12 +67,12 @@ pub const MACHINE_CONFIGURATION: Kind = Kind {
     plural: "machineconfigurations",
 };
 
-/// Where to look for what holds a rollout up.
+/// A query for objects that may hold up a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Question {
-    /// Objects of this kind.
+    /// The kind of the objects.
     pub kind: Kind,
-    /// Only those that this selects.
+    /// Selects some of them, if set.
     pub field_selector: Option<&'static str>,
     /// Whether their metadata is enough.
     pub metadata_only: bool,
@@ -127,9 +129,10 @@ pub enum Tracked {
 /// How an object that is there was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It is new, or unchanged: what holds its content has taken it in.
+    /// It is new, or unchanged: a rendered configuration that has its content has taken it up.
     New,
-    /// It was edited, and may have lost something: what holds its content may hold the old one.
+    /// It was edited, and may have lost something: a rendered configuration that has its content
+    /// may still be the old one.
     Edited,
 }
 
@@ -142,23 +145,23 @@ pub enum Progress {
     Unread(Vec<Needed>),
 }
 
-/// A change that is planned: the object as it is, if it exists, and as it would be, if it would.
+/// A planned change: the object as it is, if it exists, and as it would be, if it is not deleted.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedChange<'a> {
     /// The object as it is.
     pub live: Option<&'a Value>,
     /// The object as it would be.
     pub result: Option<&'a Value>,
-    /// Whether it is only taken back, which must be possible wherever it is.
+    /// Whether it is a removal, which must be possible in every case.
     pub takes_back: bool,
     /// The names of the objects of [`Rollouts::read_kind`] that the same plan removes: what they bring does not stay.
     pub leaving: &'a [String],
 }
 
-/// What a planned change sets in motion.
+/// The predicted effect of a planned change.
 #[derive(Debug, PartialEq)]
 pub enum Forecast {
-    /// Known; or a sentence with the remedy if it would never take effect.
+    /// Known: the effect, or a sentence with the remedy if the change would never take effect.
     Known(Result<Effect, String>),
     /// These objects must be read first, and given to [`Forecasting::record_for_forecast`].
     Unread(Vec<Needed>),
@@ -166,18 +169,19 @@ pub enum Forecast {
     Unlisted(Kind),
 }
 
-/// The part of the world in which objects of one kind take effect.
+/// The part of the cluster in which objects of one kind take effect.
 pub trait Rollouts: Forecasting + Tracking {
-    /// The kind that tells about rollouts. Few and small objects, watched in full, so that progress costs no request.
+    /// The kind that shows the state of rollouts. It has few and small objects, which are all
+    /// watched, so progress costs no request.
     fn watched_kind(&self) -> Kind;
 
     /// The kind that [`Needed`] names objects of.
     fn read_kind(&self) -> Kind;
 
-    /// A watched object was found or has changed.
+    /// Records that a watched object was found or has changed.
     fn pool_seen(&self, object: &Value);
 
-    /// A watched object is gone.
+    /// Records that a watched object was deleted.
     fn pool_gone(&self, name: &str);
 
     /// Replaces all watched objects by these.
@@ -189,7 +193,7 @@ pub trait Forecasting: Send + Sync {
     /// Whether a change of `target` sets something in motion.
     fn has_effects(&self, target: &TargetRef) -> bool;
 
-    /// What `planned` sets in motion.
+    /// The predicted effect of `planned`.
     fn forecast(&self, planned: PlannedChange<'_>) -> Forecast;
 
     /// Records what `read`, which [`Forecast::Unread`] asked for, says of `planned`; `None` if it is gone.

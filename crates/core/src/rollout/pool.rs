@@ -14,18 +14,19 @@ use object::limits::{self, cut_text};
 /// The label that says for which machines a MachineConfig is.
 pub(super) const ROLE: &str = "machineconfiguration.openshift.io/role";
 
-/// The longest maxUnavailable that a plan remembers, as in the CRD.
+/// The most bytes of maxUnavailable that a plan remembers, as in the CRD.
 const WRITTEN: usize = 32;
 
-/// The most machines that a pool is taken to have, twenty times what Kubernetes supports in a cluster: whatever pools say, their machines
-/// can be added up.
+/// The most machines that a pool counts as having, twenty times what Kubernetes supports in a
+/// cluster. It keeps sums over pools in range, whatever they report.
 const MACHINES: u32 = 100_000;
 
-/// What becomes of a change that reboots nothing: policies say what is done for it, if anything.
+/// The note about a change that reboots nothing: policies determine what is done for it, if
+/// anything.
 const UNTIL_REBOOT: &str =
     "Services may be reloaded or restarted instead; what needs a reboot takes effect with the next one.";
 
-/// What is kept of a pool.
+/// The data kept of a pool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Pool {
     pub(super) name: String,
@@ -33,11 +34,11 @@ pub(super) struct Pool {
     selector: Option<Selector>,
     machines_selector: Option<Selector>,
     pub(super) paused: bool,
-    /// How many machines may be away at a time, as it is written; null if it is not.
+    /// The maxUnavailable as written; null if it is not set.
     max_unavailable: Value,
     pub(super) generation: i64,
     pub(super) observed_generation: i64,
-    /// The rendered configuration that the machines should have, and the objects it was made of.
+    /// The rendered configuration that the machines should have, and the objects it was made from.
     pub(super) wanted: String,
     pub(super) sources: BTreeSet<String>,
     /// The rendered configuration that all machines have.
@@ -48,12 +49,13 @@ pub(super) struct Pool {
     pub(super) degraded: u32,
     pub(super) unavailable: u32,
     conditions: BTreeMap<String, (bool, String)>,
-    /// Whether its machines boot an image that is built for the pool first: a MachineOSConfig names it.
+    /// Whether its machines boot an image that is built for the pool first, because a
+    /// MachineOSConfig names the pool.
     pub(super) layered: bool,
 }
 
 impl Pool {
-    /// Reads a MachineConfigPool. What is absent is empty or zero, as in a pool that was just made.
+    /// Reads a MachineConfigPool. Absent fields are empty or zero, as in a new pool.
     pub(super) fn read(object: &Value) -> Self {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let number = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or_default();
@@ -92,17 +94,17 @@ impl Pool {
         self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
     }
 
-    /// Whether `object`, by its own selector at `path`, is meant for this pool.
+    /// Whether the selector of `object` at `path` matches this pool.
     pub(super) fn is_selected_by(&self, object: &Value, path: &str) -> bool {
         selector(object, path).is_some_and(|selector| selector.matches(&self.labels))
     }
 
-    /// Whether the Node `machine` is one of the pool's, by its labels.
+    /// Whether the Node `machine` belongs to the pool, by its labels.
     pub(super) fn has(&self, machine: &Value) -> bool {
         self.machines_selector.as_ref().is_some_and(|selector| selector.matches(&labels(machine)))
     }
 
-    /// What keeps the pool from rolling out.
+    /// Notes about conditions that keep the pool from rolling out, or delay it.
     pub(super) fn obstacles(&self) -> Vec<String> {
         let name = &self.name;
         let mut notes = Vec::new();
@@ -118,11 +120,11 @@ impl Pool {
         }
         if self.layered {
             notes.push(format!(
-                "MachineConfigPool {name} is layered: if the change needs another image, as every change does up to OpenShift 4.19, the image is built first, and its machines reboot into that."
+                "MachineConfigPool {name} is layered: if the change needs a new image, as every change does up to OpenShift 4.19, the image is built first, and the machines reboot into it."
             ));
         }
         if let Some(message) = self.holds("Degraded") {
-            // For what can't be rendered only that condition has words.
+            // If rendering fails, only the condition for that has a message.
             let other = || self.trouble().filter(|why| !why.starts_with("Degraded:")).unwrap_or_default();
             let why = Some(reason(message)).filter(|why| !why.is_empty()).unwrap_or_else(|| reason(&other()));
             notes.push(format!("MachineConfigPool {name} is degraded already{why}."));
@@ -135,16 +137,17 @@ impl Pool {
         self.conditions.get(condition).filter(|(holds, _)| *holds).map(|(_, message)| message.as_str())
     }
 
-    /// Whatever else the controllers say is degraded, for example the build of the image of a layered pool: the condition and its message.
+    /// The degraded condition that the controllers report, with its message, for example about the
+    /// image build of a layered pool. A specific one is preferred.
     pub(super) fn trouble(&self) -> Option<String> {
         let holding = self.conditions.iter().filter(|(name, (holds, _))| *holds && name.ends_with("Degraded"));
-        // The one of that name sums the others up.
+        // The condition called Degraded only summarizes the others.
         let (name, (_, message)) = holding.max_by_key(|(name, _)| *name != "Degraded")?;
         let message = if message.is_empty() { "no reason given".to_owned() } else { limits::words(message) };
         Some(format!("{name}: {message}"))
     }
 
-    /// What another configuration does to its machines.
+    /// The effect of another configuration on its machines.
     pub(super) fn effect(&self) -> PoolEffect {
         let written = match &self.max_unavailable {
             Value::Null => None,
@@ -160,12 +163,13 @@ impl Pool {
         }
     }
 
-    /// Adds to `effect` what happens to the machines of the pool, and what keeps it from that.
+    /// Adds to `effect` what happens to the machines of the pool, with the obstacles.
     pub(super) fn disturb(&self, effect: &mut Effect, disruption: Disruption) {
         let Self { name, machines, .. } = self;
-        // Of a layered pool the machines reboot into every other image, whatever policies say (pkg/daemon/update.go,
-        // `newMachineConfigDiffFromLayered`), and each change builds one in release-4.18 and 4.19. From 4.20 on only some do
-        // (`RequiresRebuild`, pkg/controller/common/helpers.go), but no object says which release it is: a reboot is forecast.
+        // The machines of a layered pool reboot into every new image, whatever policies say
+        // (pkg/daemon/update.go, `newMachineConfigDiffFromLayered`), and in release-4.18 and 4.19
+        // each change builds one. From 4.20 on only some do (`RequiresRebuild`,
+        // pkg/controller/common/helpers.go), but no object shows the release: a reboot is forecast.
         if disruption == Disruption::Reboot || self.layered || *machines == 0 {
             effect.reboots(name, self.effect());
             effect.notes.extend(self.obstacles());
@@ -184,14 +188,16 @@ impl Pool {
         effect.notes.extend(self.obstacles());
     }
 
-    /// How many machines are updated at a time; none if what is written means nothing.
+    /// The number of machines that are updated at a time; 0 if maxUnavailable is not valid.
     ///
-    /// The rule is that of openshift/machine-config-operator, pkg/controller/node/node_controller.go: `maxUnavailable` and
-    /// `getAllCandidateMachines`, alike in release-4.14 to release-5.0: a number, or a percentage that is rounded down; 1 for
-    /// nothing and for 0. For a text that is no percentage the controller returns an error before it looks for machines, and
-    /// below 0 it finds none. The control plane is no exception: of pool master only the machine that the operator runs on is
-    /// put off for one round (`filterControlPlaneCandidateNodes`). From release-4.23 on a pool called arbiter, which has one
-    /// machine, is held at 1 whatever it says.
+    /// The rule is that of openshift/machine-config-operator,
+    /// pkg/controller/node/node_controller.go, `maxUnavailable` and `getAllCandidateMachines`,
+    /// unchanged from release-4.14 to release-5.0: a number, or a percentage that is rounded down;
+    /// 1 if it is unset or 0. For a text that is not a percentage the controller returns an error
+    /// before it looks for machines, and below 0 it finds none. The control plane is no exception:
+    /// in pool master, only the machine on which the operator runs is postponed for one round
+    /// (`filterControlPlaneCandidateNodes`). From release-4.23 on, a pool called arbiter, which has
+    /// one machine, is held at 1 whatever it sets.
     fn at_once(&self) -> u32 {
         let wanted = match &self.max_unavailable {
             Value::Null => Some(1),
@@ -208,14 +214,14 @@ impl Pool {
         }
     }
 
-    /// What a plan depends on.
+    /// The properties that a plan depends on.
     pub(super) fn resting(&self) -> String {
         let Self { name, labels, paused, max_unavailable, wanted, sources, machines, layered, .. } = self;
         let degraded = self.holds("Degraded").is_some();
         format!("{name} {labels:?} {paused} {max_unavailable} {wanted} {sources:?} {machines} {degraded} {layered}")
     }
 
-    /// What progress depends on.
+    /// The properties that progress depends on.
     pub(super) fn rolling(&self) -> String {
         let Self { generation, observed_generation, present, updated, ready, unavailable, .. } = self;
         format!(
@@ -231,7 +237,7 @@ fn selector(object: &Value, path: &str) -> Option<Selector> {
     found.try_into().ok()
 }
 
-/// What a condition's `message` adds to a sentence; nothing where the controllers gave none.
+/// The end of a sentence with the `message` of a condition; empty if it has none.
 pub(super) fn reason(message: &str) -> String {
     match message.trim_end_matches('.') {
         "" => String::new(),
@@ -250,10 +256,10 @@ pub(super) fn name(object: &Value) -> &str {
     object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Why an object for these pools would be of no use.
+/// The problem that these pools have no machines.
 pub(super) fn reaches_no_machine(pools: &[&str]) -> String {
     format!(
-        "MachineConfigPool {} has no machines, so the setting would reach none: aim at master where masters run the workloads",
+        "MachineConfigPool {} has no machines, so the setting would reach none: target pool master if the control plane runs the workloads",
         pools.join(", ")
     )
 }

@@ -1,4 +1,5 @@
-//! MachineConfigs take effect through MachineConfigPools, machine by machine: what is remembered of these.
+//! MachineConfigs take effect through MachineConfigPools, machine by machine. This module holds
+//! what is known about the pools.
 
 mod judge;
 
@@ -27,7 +28,7 @@ use crate::plan::items::health::Rollout;
 use crate::plan::items::{Overridden, part};
 use object::digest;
 
-/// The pools of the cluster, and what was learned of their rendered configurations.
+/// The pools of the cluster, and what was learned about their rendered configurations.
 #[derive(Default)]
 pub struct MachineConfigPools {
     state: Mutex<KnownPools>,
@@ -38,11 +39,11 @@ struct KnownPools {
     pools: BTreeMap<String, Pool>,
     /// The pools that MachineOSConfigs name, once these were listed.
     layered: Option<BTreeSet<String>>,
-    /// The node disruption policies, once these were listed.
+    /// The node disruption policies, once MachineConfigurations were listed.
     policies: Option<Policies>,
     /// What was read of rendered configurations and their sources.
     facts: Facts,
-    /// The MachineConfigs that were made of KubeletConfigs.
+    /// The MachineConfigs that were generated from KubeletConfigs.
     generated: BTreeMap<GeneratedConfig, Value>,
 }
 
@@ -260,8 +261,10 @@ impl KnownPools {
         facts.parts = Some(Parts::of(read));
     }
 
-    /// What must be read to know whether `pool` has rendered the object. Where it has some of it otherwise, also the other sources: one of
-    /// them may override that. And after an edit: what the rendered configuration has beyond them is left from before the edit.
+    /// The objects that must be read to know whether `pool` has rendered the object. If it has part
+    /// of it with other values, also the other sources, since one of them may override that part.
+    /// After an edit as well: parts of the rendered configuration that no source has are left from
+    /// before the edit.
     fn unread(&self, pool: &Pool, object: &str, content: &str, change: ChangeKind) -> Vec<Needed> {
         let missing = self.missing(pool, content);
         let rendered = missing.is_none().then(|| Needed::Rendered(pool.wanted.clone()));
@@ -293,14 +296,15 @@ impl KnownPools {
         }
     }
 
-    /// What `pool` was rendered from beside the source of that name, as far as it was read.
+    /// The other sources of `pool` besides `name`, as far as they were read.
     fn others<'a>(&'a self, pool: &'a Pool, name: &str) -> impl Iterator<Item = (&'a str, &'a MergedSource)> {
         let others = pool.sources.iter().filter(move |source| source.as_str() != name);
         let sources = self.facts.of(pool).map(|facts| &facts.sources);
         others.filter_map(move |source| Some((source.as_str(), sources?.get(source)?.as_ref())))
     }
 
-    /// The claims of `object` that `pool` has otherwise, because of the source beside each.
+    /// The claims of `object` that `pool` has with other values, each with the source that
+    /// overrides it.
     fn overridden_on<'a>(
         &'a self,
         pool: &'a Pool,
@@ -314,7 +318,7 @@ impl KnownPools {
         missing.filter_map(|claim| Some((claim.as_str(), by(claim)?.0))).collect()
     }
 
-    /// What others override of `object`, by pool and part.
+    /// The parts of `object` that others override, by pool and part.
     fn overridden(&self, object: &Value) -> Overridden {
         let mut found = Overridden::new();
         let mut add = |pool: &Pool, name: &str, object: &Value| {
@@ -362,7 +366,7 @@ fn is_machine_config(target: &TargetRef) -> bool {
     target.kind == MACHINE_CONFIG.kind && target.api_version.starts_with(MACHINE_CONFIG.group)
 }
 
-/// Identifies the content that is looked for, not the object: an edit asks anew.
+/// Identifies the content rather than the object: after an edit it is read again.
 fn content(object: &Value) -> String {
     digest::sha256(&object.get("spec"))
 }

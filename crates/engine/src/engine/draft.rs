@@ -1,4 +1,4 @@
-//! Drafts: the profile's own step, and the reading that it asks for.
+//! Drafts: runs the profile, and reads what it asks for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,47 +18,49 @@ use advisor_core::plan::wire;
 use object::fields;
 use object::pointer;
 
-/// The version under which it is noted that an object is not looked for in all namespaces any more.
+/// The version that is recorded when an object no longer needs to be searched for in all
+/// namespaces.
 const FOUND: &str = "found";
 
-/// What became of asking a profile for its drafts.
+/// The result of asking a profile for its drafts.
 #[derive(Debug)]
 pub enum Drafting {
-    /// What it wants, and from what.
+    /// The drafts and their inputs.
     Drafted(DraftedPlan),
-    /// What it needs and is not there: one sentence for each.
+    /// Prerequisites that are missing: a sentence for each.
     Missing(Vec<String>),
-    /// An input that keeps it from saying what it wants.
+    /// An input prevents the profile from making drafts.
     Invalid(String),
 }
 
-/// What a profile wants.
+/// The drafts of a profile and what they were made from.
 #[derive(Debug)]
 pub struct DraftedPlan {
     /// Its drafts.
     pub drafts: Vec<Draft>,
     /// The values that it read for them.
     pub inputs: Vec<Input>,
-    /// What administrators have excluded from it.
+    /// The objects that administrators have excluded.
     pub exclusions: Exclusions,
-    /// The parts of which it wants nothing here.
+    /// The features that are left out on this cluster.
     pub left_out: Vec<LeftOutFeature>,
-    /// What it used of what it read.
+    /// The part of the read objects that the profile used.
     pub used: Remembered,
 }
 
-/// What is known of kinds; those in neither map are not served.
+/// What is known about kinds. A kind in neither map is not served.
 #[derive(Debug, Clone, Default)]
 pub struct Kinds {
-    /// Those that are served.
+    /// The kinds that are served.
     pub served: BTreeMap<Kind, Served>,
-    /// Those that may be: their group does not answer. They are never taken for not served, so nothing is left out or taken back because
-    /// of that, and what needs or reads one waits.
+    /// The kinds that may be served, but whose group does not answer. They are never treated as not
+    /// served, so nothing is left out or removed because of that, and anything that needs or reads
+    /// one waits.
     pub unknown: BTreeMap<Kind, SilentGroup>,
 }
 
 impl Kinds {
-    /// Where the kind is served, if it is.
+    /// How the kind is served, if it is.
     fn known(&self, kind: &Kind) -> Result<Option<&Served>, EngineError> {
         match self.unknown.get(kind) {
             Some(group) => Err(EngineError::Silent { kind: kind.kind, group: group.clone() }),
@@ -68,11 +70,12 @@ impl Kinds {
 }
 
 impl Engine<'_> {
-    /// Which of `kinds` are served.
+    /// Looks up which of `kinds` are served.
     ///
     /// # Errors
     ///
-    /// If the server does not answer, or the group of the rollouts: those that are not known must not be taken for absent.
+    /// If the server does not answer, or the group of the rollouts does not: unknown pools must not
+    /// be treated as absent.
     pub async fn served(&self, kinds: impl IntoIterator<Item = Kind>) -> Result<Kinds, EngineError> {
         let mut found = Kinds::default();
         for kind in kinds {
@@ -80,7 +83,8 @@ impl Engine<'_> {
                 found.unknown.insert(kind, silent);
                 continue;
             }
-            // One after the other: the kinds of a group are known from one request, and all of them after the first plan.
+            // One after the other: one request answers for all kinds of a group, and after the
+            // first plan all are known.
             match self.cluster.look_up(&kind).await {
                 Ok(Some(served)) => drop(found.served.insert(kind, served)),
                 Ok(None) => {}
@@ -92,12 +96,12 @@ impl Engine<'_> {
         Ok(found)
     }
 
-    /// Reads what `planner` asks for and is not `remembered`, as far as its kind, one of `kinds`, is `served`, and lets it draft what `manager`
-    /// applies.
+    /// Reads what `planner` asks for and is not `remembered`, if its kind, one of `kinds`, is
+    /// `served`, and lets it make the drafts that `manager` will apply.
     ///
     /// # Errors
     ///
-    /// If the server does not answer. An error of reading is never an absent object.
+    /// If the server does not answer. A read error is never treated as an absent object.
     pub async fn draft(
         &self,
         planner: &dyn Planner,
@@ -129,10 +133,10 @@ impl Engine<'_> {
                 continue;
             };
             if remembered.has(&read) {
-                // It was there, and has not changed.
+                // It existed, and has not changed.
                 continue;
             }
-            // What was read already is not read again.
+            // Objects that were already read are not read again.
             let (read, object) = self.read(read, served, manager).await?;
             if object.is_none() {
                 missing.push(match read.elsewhere {
@@ -161,7 +165,7 @@ impl Engine<'_> {
         });
         Ok(match drafted {
             Ok((drafts, exclusions, left_out)) => {
-                // Where nothing is overridden, the plan need not say so.
+                // A missing override is not an input of the plan.
                 let says = |input: &Input| input.value.is_some() || !is_override(input);
                 let recorded = inputs.recorded().into_iter().map(input).filter(says).collect();
                 Drafting::Drafted(DraftedPlan {
@@ -189,13 +193,13 @@ impl Engine<'_> {
             None => None,
         };
         if let (Some(kind), true, true) = (served.known(&read.kind)?, read.elsewhere, object.is_some()) {
-            // Others that come elsewhere are none of anybody's business.
+            // Objects that appear in other namespaces no longer matter.
             (self.seen)(kind.subject(None, &read.name), Some(FOUND.to_owned()));
         }
         Ok((read, object.map(Arc::unwrap_or_clone)))
     }
 
-    /// The only object of that name in any namespace.
+    /// The only object with this name in any namespace.
     async fn read_elsewhere(
         &self,
         kind: &Served,
@@ -208,12 +212,12 @@ impl Engine<'_> {
         let place = |object: &Value| object.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned);
         let mut places: Vec<_> = found.iter().filter_map(place).collect();
         for object in &found {
-            // That one of several goes is news too.
+            // The plan also changes when one of several is deleted.
             (self.seen)(kind.subject(place(object).as_deref(), &read.name), version(object));
         }
         match places.as_slice() {
             [] => {
-                // So that one that comes, wherever that is, is news.
+                // Recorded without a namespace, so that an object that appears anywhere is noticed.
                 (self.seen)(kind.subject(None, &read.name), None);
                 Ok(None)
             }
@@ -228,9 +232,11 @@ impl Engine<'_> {
         }
     }
 
-    /// The object as `kind` serves it, or in the version in which `manager` has applied it, as long as that is served too. An apply in another
-    /// version has the server convert all of the object there and back for the sake of the manager's fields: HyperConverged's own types add a
-    /// null on the way, which its schema refuses, and then nothing can be applied any more (observed at 03da3cff7325 on kube-apiserver 1.36).
+    /// The object as `kind` serves it, or in the version in which `manager` applied it, as long as
+    /// that is served too. For an apply in another version, the server converts the whole object
+    /// there and back because of the manager's fields: HyperConverged's own types add a null on the
+    /// way, which its schema refuses, and then nothing can be applied any longer (observed at
+    /// 03da3cff7325 on kube-apiserver 1.36).
     async fn read_as_applied(
         &self,
         kind: &Served,
@@ -253,11 +259,12 @@ impl Engine<'_> {
     }
 }
 
-/// What administrators have excluded, by the annotation of the object that the profile names.
+/// The objects that administrators have excluded, in the annotation of the object that the profile
+/// names.
 ///
 /// # Errors
 ///
-/// As [`Inputs::value`].
+/// As for [`Inputs::value`].
 pub fn exclusions(planner: &dyn Planner, inputs: &Inputs) -> Result<Exclusions, DraftError> {
     let Some(read) = planner.exclusions() else { return Ok(Exclusions::default()) };
     let mut place = "/metadata/annotations".to_owned();
@@ -266,7 +273,8 @@ pub fn exclusions(planner: &dyn Planner, inputs: &Inputs) -> Result<Exclusions, 
     Ok(Exclusions::parse(value.as_ref().and_then(Value::as_str)))
 }
 
-/// A kind that `planner` needs or reads and its profile does not declare: it would not be served on any cluster.
+/// An error for a kind that `planner` needs or reads but its profile does not declare: it would be
+/// treated as not served on any cluster.
 #[must_use]
 pub fn undeclared(planner: &dyn Planner, kinds: &[Declared]) -> Option<DraftError> {
     let needed = planner.prerequisites().into_iter().map(|needed| needed.kind);
@@ -275,7 +283,7 @@ pub fn undeclared(planner: &dyn Planner, kinds: &[Declared]) -> Option<DraftErro
     Some(DraftError::UndeclaredKind { kind: unknown.kind, group: unknown.group })
 }
 
-/// What people call the object.
+/// The name of the object for people.
 fn named(read: &Read) -> String {
     let place = read.namespace.as_deref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
     format!("{} {place}{}", read.kind.kind, read.name)

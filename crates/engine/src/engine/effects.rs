@@ -1,5 +1,5 @@
-//! What planned changes set in motion elsewhere, for all items of a plan together: what pools have rendered is large, and one
-//! read of it serves every item.
+//! The effects of planned changes elsewhere, for all items of a plan together: the rendered
+//! configurations of pools are large, and one read of each serves every item.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use advisor_core::plan::target::target;
 use advisor_core::rollout::{Forecast, Needed, PlannedChange};
 use object::diff;
 
-/// Rendered configurations that are in memory at a time: each has hundreds of kilobytes.
+/// The most rendered configurations that are in memory at a time: each has hundreds of kilobytes.
 const LARGE_READS: usize = 2;
 
 /// The effect of a change, or why it must not be made.
@@ -28,8 +28,8 @@ struct Asking<'a> {
 }
 
 impl Engine<'_> {
-    /// The effects of `previews`, which are those of `drafts`, in their order. A change that would reach no machine is refused. `exact` says that
-    /// nothing is believed to be as it was.
+    /// The effects of `previews`, which belong to `drafts`, in the same order. A change that would
+    /// reach no machine is refused. With `exact`, everything that can change is read again.
     pub(super) async fn effects(
         &self,
         drafts: &[&Draft],
@@ -86,7 +86,7 @@ impl Engine<'_> {
         Ok(judged.collect())
     }
 
-    /// Lists what effects depend on. Who may not know that plans without it.
+    /// Lists objects that effects depend on. If that is forbidden, plans are made without them.
     async fn list(&self, kind: Kind) -> Result<(), EngineError> {
         let fails = |source| EngineError::Object { object: kind.plural.to_owned(), source };
         let found = match self.cluster.resolve(&kind).await.map_err(fails)? {
@@ -95,7 +95,7 @@ impl Engine<'_> {
         };
         let found = match found {
             Err(ClusterError::Refused(refusal)) => {
-                tracing::warn!(%refusal, kind = kind.kind, "what the cluster has of this kind is not known, and plans are made as if it had none");
+                tracing::warn!(%refusal, kind = kind.kind, "objects of this kind can't be listed; planning as if there were none");
                 Vec::new()
             }
             found => found.map_err(fails)?,
@@ -104,7 +104,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// The change of an object whose changes have effects. What changes nothing has none, and needs no pool.
+    /// The change of an object whose changes have effects. `None` if nothing changes: then no pool
+    /// has to be read.
     fn foreseen<'a>(&self, draft: &Draft, preview: &'a Preview, leaving: &'a [String]) -> Option<PlannedChange<'a>> {
         let takes_back = matches!(draft.body, Body::Remove(_));
         let (live, result) = match preview {
@@ -141,7 +142,7 @@ impl Engine<'_> {
             }
             Err(ClusterError::Refused(refusal)) => {
                 let remedy =
-                    format!("what it does can't be judged, since {} {name} can't be read: {refusal}", kind.kind);
+                    format!("its effect on machines is unknown, because {} {name} can't be read: {refusal}", kind.kind);
                 Ok(all.into_iter().map(|asking| (asking.index, remedy.clone())).collect())
             }
             Err(source) => Err(fails(source)),

@@ -1,4 +1,4 @@
-//! One item: what the server says of a draft, and what that sets in motion.
+//! One item: previews a draft, and makes the item from the answer and its effects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,33 +25,34 @@ use object::fields::{FieldPath, Paths};
 use object::quantity::keep_spelling;
 use object::{diff, fields};
 
-/// How often a preview is made again because its object moved between two requests.
+/// How many times a preview is repeated because its object changed between two requests.
 const RACES: usize = 3;
 
-/// A preview that did not come about: the item is blocked, or the whole plan must be made again.
+/// Why there is no preview: the item is blocked, or the whole plan must be made again.
 enum Obstacle {
-    /// Why, and whether it may pass by itself.
+    /// The remedy, and whether the cause may disappear without a person.
     Blocks(String, bool),
     Fails(EngineError),
 }
 
 impl Obstacle {
-    /// What only a person can change.
+    /// A cause that only a person can remove.
     fn blocks(remedy: impl Into<String>) -> Self {
         Self::Blocks(remedy.into(), false)
     }
 
-    /// Nobody can tell while that group does not answer. Others do.
+    /// The group does not answer, so the item can't be previewed for now. Others can.
     fn silent(group: &SilentGroup) -> Self {
         Self::Blocks(group.to_string(), true)
     }
 
-    /// The same, saying what was overridden of the object: that may be what the server refuses.
+    /// Adds the overrides of the object, which may be what the server refuses.
     fn after(self, overrides: &[String]) -> Self {
         match self {
-            Self::Blocks(remedy, passing) if !overrides.is_empty() => {
-                Self::Blocks(format!("{remedy}. It was previewed as overridden: {}", overrides.join("; ")), passing)
-            }
+            Self::Blocks(remedy, passing) if !overrides.is_empty() => Self::Blocks(
+                format!("{remedy}. It was previewed with these overrides: {}", overrides.join("; ")),
+                passing,
+            ),
             other => other,
         }
     }
@@ -63,14 +64,14 @@ impl From<EngineError> for Obstacle {
     }
 }
 
-/// A draft, its object, and where that is served.
+/// A draft, its object, and how that is served.
 struct ItemOnCluster<'a> {
     draft: &'a Draft,
     target: TargetRef,
     kind: Served,
     manager: String,
     remembered: Option<&'a Item>,
-    /// What others keep in the object too.
+    /// The document in the object that others keep too.
     document: Option<&'static Document>,
 }
 
@@ -81,7 +82,7 @@ impl ItemOnCluster<'_> {
 }
 
 impl Engine<'_> {
-    /// What the server says of one draft; `known` are the items that were planned before it.
+    /// Previews one draft; `known` are the items that were planned before it.
     pub(super) async fn preview(
         &self,
         task: Task<'_>,
@@ -95,7 +96,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The item of `draft`, from what the server says of it and what that sets in motion.
+    /// The item of `draft`, from its preview and its effect.
     pub(super) fn item(&self, task: Task<'_>, draft: &Draft, (preview, mut effect): (Preview, Effect)) -> PlanItem {
         effect.notes.extend(rivals(task, &preview).map(|rival| format!("{}.", capitalised(rival.remedy))));
         let remembered = remembered(task, draft);
@@ -144,7 +145,7 @@ impl Engine<'_> {
         {
             if !needed.is_earlier {
                 return blocked(format!(
-                    "{} comes only with the later item {}. Report this to the profile's owners",
+                    "{} is created only by the later item {}. Report this to the profile's owners",
                     needed.what, needed.draft.name
                 ));
             }
@@ -153,7 +154,7 @@ impl Engine<'_> {
         let described = target.to_string();
         let (kind, target) = match self.served_as(task, draft, target).await {
             Ok((Some(kind), target)) => (kind, target),
-            // Its objects went with the kind.
+            // Its objects were deleted with the kind.
             Ok((None, target))
                 if matches!(draft.body, Body::Remove(_)) && target::declared(task.kinds, &target).is_some() =>
             {
@@ -167,7 +168,7 @@ impl Engine<'_> {
             return blocked(remedy::wrong_scope(&target, kind.namespaced));
         }
         if let Some(remedy) = task.unwatched.get(&draft.name) {
-            // So that it matters when the right has come.
+            // So that a later permission to watch it is noticed.
             (self.seen)(kind.subject(target.namespace.as_deref(), &target.name), None);
             return blocked(remedy.clone());
         }
@@ -181,7 +182,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Where the object is served. One that is only taken back may have been written in a version that is not served any more.
+    /// How the object is served. An object that is to be removed may have been written in a version
+    /// that is no longer served.
     async fn served_as(
         &self,
         task: Task<'_>,
@@ -207,7 +209,7 @@ impl Engine<'_> {
         Ok((found, target))
     }
 
-    /// What applying `desired` would do.
+    /// Previews applying `desired`.
     async fn application(
         &self,
         task: Task<'_>,
@@ -225,7 +227,7 @@ impl Engine<'_> {
                 }
                 None if !may_create(task, target) => {
                     return blocked(format!(
-                        "{target} does not exist, and creating it would install something: create it first"
+                        "{target} does not exist, and the profile does not create it, because that would install something: create it first"
                     ));
                 }
                 Some(_) | None => {}
@@ -258,7 +260,7 @@ impl Engine<'_> {
                 Err(problem) => return blocked(format!("{target}: {problem}.")),
             };
             if let Some(problem) = check_drafts::overridden(&adjusted.desired) {
-                return blocked(format!("{target}: with its overrides {problem}."));
+                return blocked(format!("{target}: with its overrides, {problem}."));
             }
             let nothing = Value::Null;
             let desired =
@@ -298,7 +300,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What taking back our part would do: the object goes where nobody else has one.
+    /// Previews the removal of our fields. The object is deleted if nobody else owns fields of it.
     async fn removal(&self, task: Task<'_>, subject: &ItemOnCluster<'_>) -> Result<Preview, Obstacle> {
         let Some(live) = self.live(subject).await? else {
             return Ok(Preview::gone(None));
@@ -313,7 +315,7 @@ impl Engine<'_> {
         }
         let mut others: Vec<String> = fields::sharers(&live, &subject.manager).into_iter().map(str::to_owned).collect();
         if others == [FIELD_MANAGER] {
-            // The Go program, whose part is ours.
+            // This is the Go program, whose fields are ours.
             others.clear();
         }
         let leaves = match subject.document {
@@ -325,11 +327,11 @@ impl Engine<'_> {
             }
             None => None,
         };
-        // Whoever has edited a document has it from then on, with what is ours in it.
+        // Editing a document makes the editor its owner, including our settings in it.
         let ours = leaves.is_some()
             || [subject.manager.as_str(), FIELD_MANAGER].iter().any(|name| !fields::applied_by(&live, name).is_empty());
         if !ours {
-            // It was ours once, and is no more: left alone. It never was: a fault of the draft.
+            // If it was ours once, it is left alone. If it never was, the draft is faulty.
             let taken_back = |item: &Item| matches!(item.operation, Operation::Remove | Operation::NoChange);
             let begun = |item: &Item| item.state == ItemState::InProgress;
             let ours_once =
@@ -339,17 +341,19 @@ impl Engine<'_> {
                 return Ok(Preview::Removal { live: Some(live), result, leaves: None, stays_for: others });
             }
             let owners = if others.is_empty() { "somebody else".to_owned() } else { others.join(", ") };
-            let remedy = format!("{} is not ours to remove: all of it belongs to {owners}", subject.target);
+            let remedy =
+                format!("{} can't be removed by this configuration: all of it belongs to {owners}", subject.target);
             return Err(Obstacle::blocks(remedy));
         }
-        // What a profile never creates it never deletes: somebody has installed it.
+        // A profile never deletes what it never creates: somebody has installed it.
         let goes = others.is_empty() && may_delete(task, &subject.target);
         let alone = fields::owned_alone_by(&live, &subject.manager);
         let claims = task.claims.iter().filter(|claim| claim.wanted && claim.target.is_same_object(&subject.target));
-        // Where only our fields go, others lose those that they count on and have not applied themselves.
+        // If only our fields are removed, others lose those that they rely on and have not applied
+        // themselves.
         if let Some(claim) = claims.into_iter().find(|claim| goes || claim.wants_any_of(&alone)) {
             return Err(Obstacle::blocks(format!(
-                "configuration {} wants {} as well: put the option back, or set that configuration to Ignore first",
+                "configuration {} also wants {}: restore the option, or set spec.action of that configuration to Ignore first",
                 claim.config, subject.target
             )));
         }
@@ -370,7 +374,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The object as it is. That it can't be read blocks its item and no other.
+    /// The object as it is. If it can't be read, only its item is blocked.
     async fn live(&self, subject: &ItemOnCluster<'_>) -> Result<Option<Arc<Value>>, Obstacle> {
         match self.get(&subject.kind, subject.namespace(), &subject.target.name).await {
             Ok(live) => Ok(live),
@@ -382,7 +386,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The object whose rollout is followed, if its kind is one of those.
+    /// The object whose rollout is followed, if its kind has rollouts.
     fn followed(&self, draft: &Draft, preview: &Preview) -> Option<Arc<Value>> {
         if !self.rollouts.has_effects(&target(draft)) {
             return None;
@@ -392,14 +396,14 @@ impl Engine<'_> {
                 Some(Arc::clone(live))
             }
             (Preview::Known { live: None, result, .. }, _) => Some(Arc::new(result.clone())),
-            // What is refused because of the pools may be allowed when they change.
+            // A change that is refused because of the pools may be allowed when they change.
             (_, Body::Ensure(desired)) => Some(Arc::new(desired.clone())),
             (_, Body::Remove(_) | Body::Blocked { .. }) => None,
         }
     }
 
-    /// Whether the server's words may quote what must not be shown: the draft hides something, the object as it is does, or others
-    /// keep a document in it.
+    /// Whether the server's message may quote something that must not be shown: the draft or the
+    /// live object hides something, or others keep a document in it.
     fn is_secretive(&self, subject: &ItemOnCluster<'_>) -> bool {
         let live = self.found(&subject.kind.subject(subject.namespace(), &subject.target.name));
         let desired = match &subject.draft.body {
@@ -410,7 +414,7 @@ impl Engine<'_> {
         keeps || desired.into_iter().chain(live.as_deref()).any(redact::hides_something)
     }
 
-    /// What an answer of the server means for the item.
+    /// The obstacle that an error of the server means for the item.
     async fn obstacle(&self, subject: &ItemOnCluster<'_>, error: ClusterError, overridden: bool) -> Obstacle {
         let ItemOnCluster { target, kind, .. } = subject;
         let refused = |remedy: String| Obstacle::blocks(remedy);
@@ -452,11 +456,12 @@ impl Engine<'_> {
     }
 }
 
-/// Whether the document of `live` is ours, or was: whoever edits it has it from then on, with what is ours in it.
+/// Whether the document of `live` is ours, or was. Editing the document makes the editor its owner,
+/// including our part, so the record counts too.
 fn has_document(subject: &ItemOnCluster<'_>, document: &Document, live: &Value) -> bool {
     let applied = subject.remembered.and_then(|item| item.applied.as_ref());
     if applied.is_some_and(|applied| applied.paths_hash.is_some()) {
-        // They are too many to be remembered by name.
+        // Its fields are too many, or too secret, to be recorded by name.
         return true;
     }
     let remembered = applied.into_iter().flat_map(|applied| &applied.paths).map(|path| FieldPath::parse(path));
@@ -464,7 +469,8 @@ fn has_document(subject: &ItemOnCluster<'_>, document: &Document, live: &Value) 
     known.touches(&FieldPath::of_pointer(document.field))
 }
 
-/// The programs that manage the object too, where it is changed: as their label or their field manager says.
+/// Other programs that manage the object as well, if it changes: recognized by their label or their
+/// field manager.
 fn rivals<'a>(task: Task<'a>, preview: &Preview) -> impl Iterator<Item = &'a Rival> {
     let live = match preview {
         Preview::Known { live: Some(live), result, .. } => {
@@ -485,7 +491,7 @@ fn rivals<'a>(task: Task<'a>, preview: &Preview) -> impl Iterator<Item = &'a Riv
     })
 }
 
-/// What administrators say of the object.
+/// The overrides of the object.
 fn overrides(task: Task<'_>, subject: &ItemOnCluster<'_>, live: Option<&Value>) -> Result<Overrides, String> {
     let target = &subject.target;
     Overrides::of(live, &task.choices.of(target)).map_err(|problem| format!("{target}: {problem}."))
@@ -496,8 +502,8 @@ fn set_aside(task: Task<'_>, draft: &Draft, why: String, live: Option<Arc<Value>
     Preview::SetAside { live, why, needed_by }
 }
 
-/// Which other configuration wants another value somewhere. What we hold already is not in question: the server tells the other one
-/// of it.
+/// The remedy if another configuration wants a different value of a field. Fields that we already
+/// own do not count: the other configuration will get the conflict.
 fn contested(
     task: Task<'_>,
     subject: &ItemOnCluster<'_>,
@@ -509,19 +515,19 @@ fn contested(
     claims.peek()?;
     let changes = live.map(diff::without_noise) != Some(diff::without_noise(result));
     if !changes {
-        // It is as wanted here; the other one is told.
+        // Nothing changes here; the other configuration gets the conflict.
         return None;
     }
     let owned = fields::applied_by(result, &subject.manager);
     let mut held = live.map(|live| fields::applied_by(live, &subject.manager)).unwrap_or_default();
-    // What was applied is ours to put back, whoever has changed it.
+    // Applied fields are ours to restore, even if somebody changed them.
     let applied = subject.remembered.and_then(|item| item.applied.as_ref());
     held.extend(applied.into_iter().flat_map(|applied| &applied.paths).map(|path| FieldPath::parse(path)));
     let against = |claim: &Claim| claim.against(desired, &subject.draft.quantities, &owned, &held).cloned();
     claims.find_map(|claim| Some(remedy::contested(&claim.config, &against(claim)?, result)))
 }
 
-/// Whether the profile creates objects of this kind, and does not only change those that are there.
+/// Whether the profile creates objects of this kind, rather than only changing existing ones.
 fn may_create(task: Task<'_>, target: &TargetRef) -> bool {
     let creates = |declared: &Declared| !matches!(declared.access, Access::Ask | Access::Read | Access::Update);
     target::declared(task.kinds, target).is_none_or(creates)
@@ -532,7 +538,8 @@ fn may_delete(task: Task<'_>, target: &TargetRef) -> bool {
     target::declared(task.kinds, target).is_none_or(|declared| declared.access == Access::Write)
 }
 
-/// What the plan before said of the draft's object. One that is taken back had another name there if its item has another object now.
+/// The item of the previous plan for the draft's object. A removal may have a new name, if its old
+/// item has another object now.
 fn remembered<'a>(task: Task<'a>, draft: &Draft) -> Option<&'a Item> {
     let (target, removes) = (target(draft), matches!(draft.body, Body::Remove(_)));
     let mut same = task.remembered.iter().filter(|item| item.target_ref.is_same_object(&target));

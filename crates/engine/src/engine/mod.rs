@@ -1,8 +1,9 @@
-//! Plans, from drafts and a cluster: the one way in. Usable without the operator; from recorded objects, without a cluster,
-//! there is [`advisor_core::plan::offline`].
+//! Plans, from drafts and a cluster. Usable without the operator. Plans from recorded objects,
+//! without a cluster, are made by [`advisor_core::plan::offline`].
 //!
-//! Planning is reads and dry runs only: nothing of it is stored on any server. What the server answers is put together by
-//! [`advisor_core::plan::items::from_preview`], which is pure. [`write()`] carries out one item; whether it may be is not decided here.
+//! Planning only reads and does dry runs: nothing is stored on any server. The answers are put
+//! together by [`advisor_core::plan::items::from_preview`], which is pure. [`write()`] carries out
+//! one item; whether it may be is not decided here.
 
 mod draft;
 mod effects;
@@ -33,10 +34,10 @@ pub use draft::{DraftedPlan, Drafting, Kinds, exclusions, undeclared};
 pub use nodes::answers;
 pub use write::{WriteOutcome, write};
 
-/// Requests that one plan has under way at a time.
+/// The most requests that one plan sends at a time.
 pub const CONCURRENCY: usize = 8;
 
-/// A plan could not be made now; made again it may be.
+/// A plan could not be made now; a later attempt may succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// No plan can be made of the drafts at all.
@@ -47,7 +48,7 @@ pub enum EngineError {
     Kind {
         /// The kind.
         kind: &'static str,
-        /// Why.
+        /// The cause.
         source: ClusterError,
     },
     /// It is not known whether a kind is served that is needed or read.
@@ -55,7 +56,7 @@ pub enum EngineError {
     Silent {
         /// The kind.
         kind: &'static str,
-        /// Which group does not answer.
+        /// The group that does not answer.
         group: SilentGroup,
     },
     /// An object could not be read.
@@ -63,17 +64,17 @@ pub enum EngineError {
     Object {
         /// The object, with its kind.
         object: String,
-        /// Why.
+        /// The cause.
         source: ClusterError,
     },
     /// Several objects may be meant.
-    #[error("{kind} {name} is in several namespaces ({}), and only one of them can count: delete the others", namespaces.join(", "))]
+    #[error("{kind} {name} exists in several namespaces ({}), but only one of them can be used: delete the others", namespaces.join(", "))]
     Ambiguous {
         /// The kind.
         kind: &'static str,
         /// Their name.
         name: String,
-        /// Where they are.
+        /// Their namespaces.
         namespaces: Vec<String>,
     },
     /// A change could not be previewed.
@@ -81,7 +82,7 @@ pub enum EngineError {
     Preview {
         /// The object, with its kind.
         object: String,
-        /// Why.
+        /// The cause.
         source: ClusterError,
     },
 }
@@ -98,7 +99,7 @@ impl EngineError {
         }
     }
 
-    /// What may be displayed of it.
+    /// The text that may be displayed.
     #[must_use]
     pub fn displayed(&self) -> String {
         match self {
@@ -111,7 +112,7 @@ impl EngineError {
         }
     }
 
-    /// Whether something moved while it was looked at: worth another look at once.
+    /// Whether something changed while it was read: a retry at once is worthwhile.
     #[must_use]
     pub fn is_race(&self) -> bool {
         match self {
@@ -123,41 +124,42 @@ impl EngineError {
     }
 }
 
-/// The field manager of a profile's objects. One for each: with a shared one, the second configuration's apply would
-/// remove the first one's fields.
+/// The field manager of a profile's objects. Each profile has its own: with a shared one, the
+/// second configuration's apply would remove the first one's fields.
 #[must_use]
 pub fn manager(profile: &str) -> String {
     format!("{FIELD_MANAGER}/{profile}")
 }
 
-/// What is to be planned.
+/// The input of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Task<'a> {
     /// The profile, which is also the name of the configuration.
     pub profile: &'a str,
-    /// The kinds that the profile declares: what it may create.
+    /// The kinds that the profile declares, with what it may do to each.
     pub kinds: &'a [Declared],
-    /// What it wants.
+    /// The drafts of the profile.
     pub drafts: &'a [Draft],
-    /// The items of the plan before, as the status has them.
+    /// The items of the previous plan, as in the status.
     pub remembered: &'a [Item],
     /// Other programs that are known to write the same objects.
     pub rivals: &'a [Rival],
-    /// What other configurations want.
+    /// The fields that other configurations want.
     pub claims: &'a [Claim],
-    /// What administrators want otherwise.
+    /// The overrides of administrators.
     pub choices: &'a Choices,
-    /// The drafts whose objects may not be watched, by name, with what to do for that: they are blocked.
+    /// The drafts whose objects may not be watched, by name, with the remedy: they are blocked.
     pub unwatched: &'a BTreeMap<String, String>,
-    /// Whether the server is asked for conflicts in every case. Else they are read off the object where somebody has plainly changed
-    /// what was applied: that is what a plan shows of drift with one request less, and what approves it asks again.
+    /// Whether the server is always asked for conflicts. Otherwise they are determined from the
+    /// object if somebody has evidently changed what was applied: that saves a request when drift
+    /// is displayed, and an approval asks again.
     pub exact: bool,
 }
 
-/// Told of each object that is read, with its version or `None` if it does not exist.
+/// Called for each object that is read, with its version, or `None` if it does not exist.
 pub type Seen<'a> = dyn Fn(Subject, Option<String>) + Send + Sync + 'a;
 
-/// Makes one plan. Nothing is read twice.
+/// Makes one plan. Reads nothing twice.
 pub struct Engine<'a> {
     cluster: &'a Cluster,
     rollouts: &'a dyn Rollouts,
@@ -166,13 +168,14 @@ pub struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// An engine for one plan on `cluster`, whose pools `rollouts` knows.
+    /// An engine for one plan on `cluster`. `rollouts` knows its pools.
     #[must_use]
     pub fn new(cluster: &'a Cluster, rollouts: &'a dyn Rollouts, seen: &'a Seen<'a>) -> Self {
         Self { cluster, rollouts, seen, read: Mutex::default() }
     }
 
-    /// The plan of `task`. One item that can't be written is Blocked, and hides no other.
+    /// The plan of `task`. An item that can't be written is Blocked, and does not prevent the
+    /// others.
     ///
     /// # Errors
     ///
@@ -182,7 +185,7 @@ impl<'a> Engine<'a> {
         Ok(Plan::new(basis, self.items(task, BTreeMap::new()).await?))
     }
 
-    /// The items of `task`, in its order; those in `known` are taken as they are.
+    /// The items of `task`, in its order; items in `known` are used as they are.
     ///
     /// # Errors
     ///
@@ -192,7 +195,8 @@ impl<'a> Engine<'a> {
         task: Task<'_>,
         mut known: BTreeMap<String, PlanItem>,
     ) -> Result<Vec<PlanItem>, EngineError> {
-        // What brings namespaces and kinds first: whether the others can be previewed depends on it.
+        // Items that create namespaces and kinds come first, because previews of others depend on
+        // them.
         let providers: BTreeSet<&str> = order::providers(task.drafts);
         for provides in [true, false] {
             let now = task.drafts.iter().filter(|draft| providers.contains(draft.name.as_str()) == provides);
@@ -213,7 +217,7 @@ impl<'a> Engine<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Cluster::get`].
+    /// As for [`Cluster::get`].
     pub async fn get(
         &self,
         kind: &Served,
@@ -235,13 +239,13 @@ impl<'a> Engine<'a> {
         self.read.lock().get(subject).cloned().flatten()
     }
 
-    /// What was read of that object is out of date.
+    /// Forgets the object, because what was read is out of date.
     fn forget(&self, kind: &Served, namespace: Option<&str>, name: &str) {
         self.read.lock().remove(&kind.subject(namespace, name));
     }
 }
 
-/// The version of `object`.
+/// The resourceVersion of `object`.
 #[must_use]
 pub fn version(object: &Value) -> Option<String> {
     object.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(str::to_owned)

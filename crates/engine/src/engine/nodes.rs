@@ -1,4 +1,4 @@
-//! What a profile wants to know of the nodes: one list in pages, of which only answers are kept.
+//! Answers a profile's questions about nodes: lists them in pages, and keeps only the answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -11,11 +11,11 @@ use super::{Engine, EngineError};
 const NODE: Kind = Kind { group: "", versions: &["v1"], kind: "Node", plural: "nodes" };
 
 impl Engine<'_> {
-    /// The names of the questions whose answer is yes. Nothing is asked where there is no question.
+    /// The names of the questions whose answer is yes. Without questions there is no request.
     ///
     /// # Errors
     ///
-    /// If the server does not answer, or does not let us list nodes: that is never a no.
+    /// If the server does not answer, or forbids listing nodes: that never counts as a no.
     pub(super) async fn ask_nodes(&self, questions: &[NodeQuestion]) -> Result<BTreeSet<&'static str>, EngineError> {
         if questions.is_empty() {
             return Ok(BTreeSet::new());

@@ -1,4 +1,5 @@
-//! Which items need others before a server can preview them: those whose namespace or kind another item brings.
+//! Which items need others before they can be previewed: those whose namespace or kind is created
+//! by another item.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +9,23 @@ use serde_json::Value;
 use advisor_core::api::TargetRef;
 use advisor_core::plan::target::target;
 
-/// The draft that brings the namespace or the kind of another, and whether it comes before it.
+/// The draft that creates the namespace or the kind of another one, and whether it comes before
+/// that one.
 pub(super) struct BroughtKind<'a> {
     pub(super) draft: &'a Draft,
     pub(super) is_earlier: bool,
-    /// What it brings, for a sentence.
+    /// What it creates, for a sentence.
     pub(super) what: String,
 }
 
-/// The names of the drafts that bring a namespace or a kind.
+/// The names of the drafts that create a namespace or a kind.
 pub(super) fn providers(drafts: &[Draft]) -> BTreeSet<&str> {
     let brings = drafts.iter().filter(|draft| ensured(draft).is_some_and(|object| brought(object).is_some()));
     brings.map(|draft| draft.name.as_str()).collect()
 }
 
-/// The drafts without which `draft` can't be previewed: of its namespace, and of its kind.
+/// The drafts without which `draft` can't be previewed: those that create its namespace or its
+/// kind.
 pub(super) fn needed<'a>(draft: &Draft, drafts: &'a [Draft]) -> Vec<BroughtKind<'a>> {
     let object = target(draft);
     let place = |wanted: &Draft| {
@@ -53,7 +56,7 @@ enum Brought<'a> {
     Kind { group: &'a str, kind: &'a str },
 }
 
-/// What `object` brings that others need.
+/// The namespace or kind that `object` creates.
 fn brought(object: &Value) -> Option<Brought<'_>> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     match (text("/apiVersion")?, text("/kind")?) {

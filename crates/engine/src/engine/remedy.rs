@@ -1,7 +1,7 @@
-//! What a refusal means for a person, and what to do about it.
+//! Explains a refusal to a person, with what to do about it.
 //!
-//! The server's own words are used where they can't quote a secret value; of objects with such values only reason and fields
-//! are told. Which texts there are was observed with kube-apiserver 1.33 to 1.36.
+//! The server's own words are used if they can't quote a secret value; for objects with such values
+//! only reason and fields are shown. The texts were observed with kube-apiserver 1.33 to 1.36.
 
 use serde_json::Value;
 
@@ -11,15 +11,15 @@ use advisor_core::plan::items::message;
 use advisor_core::plan::wire;
 use object::fields;
 
-/// As much of the server's words as is told.
+/// The most bytes of the server's message that are shown.
 const WORDS_LIMIT: usize = 700;
 
-/// What the refusal is about.
+/// The object that the refusal is about.
 pub(super) struct RefusedRequest<'a> {
     pub(super) target: &'a TargetRef,
-    /// Whether the server's words may quote a secret.
+    /// Whether the server's message may quote a secret.
     pub(super) secretive: bool,
-    /// Whether administrators have overridden something of it.
+    /// Whether administrators have overridden part of it.
     pub(super) overridden: bool,
 }
 
@@ -29,26 +29,27 @@ pub(super) fn not_served(target: &TargetRef) -> String {
 
 pub(super) fn wrong_scope(target: &TargetRef, namespaced: bool) -> String {
     let (is, remedy) = if namespaced { ("namespaced", "has no namespace") } else { ("not namespaced", "has one") };
-    format!("{} is {is}, and the draft {remedy}. Report this to the profile's owners", target.kind)
+    format!("{} is {is}, but the draft {remedy}. Report this to the profile's owners", target.kind)
 }
 
 pub(super) fn no_namespace(target: &TargetRef) -> String {
     let namespace = target.namespace.as_deref().unwrap_or_default();
-    format!("namespace {namespace} does not exist: create it, or install the operator that brings it")
+    format!("namespace {namespace} does not exist: create it, or install the operator that creates it")
 }
 
 pub(super) fn being_deleted(target: &TargetRef, live: &Value) -> String {
     let held = message::held_by(live);
-    format!("{target} is being deleted{held}: it is planned again once it is deleted")
+    format!("{target} is being deleted{held}; it will be planned again once it is deleted")
 }
 
-/// A webhook that does not answer, by the name that the server gives it.
+/// The remedy for a webhook that does not answer; the server's message names it.
 pub(super) fn webhook(message: &str) -> String {
     let words = wire::cut_text(message, WORDS_LIMIT);
-    format!("nothing can be told of it while a webhook does not answer; it is tried again: {words}")
+    format!("it can't be previewed while a webhook does not respond; retrying: {words}")
 }
 
-/// A conflict with another configuration of this operator: forcing it would make the two take the field from each other.
+/// The remedy for a conflict with another configuration of this operator: with force, the two would
+/// take the field from each other.
 pub(super) fn other_configuration(
     conflicts: &[(fields::FieldPath, String)],
     manager: &str,
@@ -59,15 +60,15 @@ pub(super) fn other_configuration(
     Some(contested(other.trim_start_matches(&prefix), field, result))
 }
 
-/// Another configuration wants another value of `field`.
+/// The remedy if configuration `other` wants another value of `field`.
 pub(super) fn contested(other: &str, field: &fields::FieldPath, result: &Value) -> String {
     let path = field.pointer(result);
     format!(
-        "configuration {other} wants another value at {path}: change the options of one of them, or set one to Ignore"
+        "configuration {other} wants a different value at {path}: change the options of one of the two, or set spec.action of one to Ignore"
     )
 }
 
-/// The rule that is missing, as it is written into a Role or ClusterRole.
+/// The remedy for a missing right: the rule, as it is written into a Role or ClusterRole.
 pub(super) fn missing_right(target: &TargetRef, kind: &Served, verbs: &[&str], refusal: &Refusal) -> String {
     if verbs.is_empty() {
         return format!("the API server forbids it: {}", wire::cut_text(&refusal.message, WORDS_LIMIT));
@@ -87,7 +88,7 @@ pub(super) fn missing_right(target: &TargetRef, kind: &Served, verbs: &[&str], r
     )
 }
 
-/// What any other refusal means.
+/// The remedy for any other refusal.
 pub(super) fn of(refusal: &Refusal, about: &RefusedRequest<'_>) -> String {
     let message = refusal.message.as_str();
     let target = about.target;
@@ -95,7 +96,7 @@ pub(super) fn of(refusal: &Refusal, about: &RefusedRequest<'_>) -> String {
         quoted_after(message, "admission webhook ").filter(|_| message.contains("does not support dry run"))
     {
         return format!(
-            "webhook {name} does not support dry runs, so nobody can tell what would happen: declare sideEffects None or \
+            "webhook {name} does not support dry runs, so the change can't be previewed: declare sideEffects None or \
              NoneOnDryRun in its webhook configuration, or exempt {} from it",
             target.kind
         );
@@ -105,43 +106,46 @@ pub(super) fn of(refusal: &Refusal, about: &RefusedRequest<'_>) -> String {
         let path = if about.secretive { path.split('[').next().unwrap_or_default() } else { path };
         let overridden = if about.overridden { ", or correct the override that sets the field" } else { "" };
         return format!(
-            "this cluster's {} ({}) does not know the field {path}: update the operator that brings this kind{overridden}",
+            "this cluster's {} ({}) does not have the field {path}: update the operator that provides this kind{overridden}",
             target.kind, target.api_version
         );
     }
     if let Some(problem) = type_problem(message) {
         // Entries of lists are named by their values.
         let path = problem.split(['[', ' ']).next().unwrap_or_default().trim_end_matches(':');
-        let problem = if about.secretive { format!("{path} has another type or form") } else { problem };
-        return format!("the draft does not fit {} ({}): {problem}", target.kind, target.api_version);
+        let problem = if about.secretive { format!("{path} has a different type or format") } else { problem };
+        return format!("the draft does not match the schema of {} ({}): {problem}", target.kind, target.api_version);
     }
     if let Some(problem) = live_type_problem(message) {
         let path = problem.split(['[', ' ']).next().unwrap_or_default().trim_end_matches(':');
-        let problem = if about.secretive { format!("{path} has another type or form") } else { problem };
+        let problem = if about.secretive { format!("{path} has a different type or format") } else { problem };
         return format!(
-            "{target} as it is there does not fit its kind any more ({}): {problem}. Nobody can apply to it before that value is written anew in the \
-             type that its kind has now, or taken out: kubectl edit it, or have its owner do so",
+            "the existing object no longer matches the schema of its kind ({}): {problem}. Nothing can be applied to it until that value is \
+             removed or has the type that the schema now requires: use kubectl edit, or have its owner change it",
             target.api_version
         );
     }
     if refusal.is_too_large() {
-        return "the object is larger than the API server takes: make what overrides, or others, put into it smaller"
+        return "the object is larger than the API server accepts: reduce what overrides, or others, add to it"
             .to_owned();
     }
     if message.contains("failed to convert new object") {
-        return format!("a value is not in the form that {} demands, for example base64", target.kind);
+        return format!("a value is not in the format that {} requires, for example base64", target.kind);
     }
     if refusal.causes.iter().any(|cause| cause.reason == "NamespaceTerminating") {
         return format!("namespace {} is being deleted", target.namespace.as_deref().unwrap_or_default());
     }
     if about.secretive {
         return format!(
-            "the API server refuses it: {refusal}; its words are not shown, since they may quote secret values"
+            "the API server refuses it: {refusal}; its message is not shown, because it may quote secret values"
         );
     }
     let words = wire::cut_text(&without_values(refusal), WORDS_LIMIT);
     if message.contains("exceeded quota") {
-        return format!("a quota does not allow it: raise it, or free something. {words}");
+        return format!(
+            "a quota does not allow it: {}. Raise the quota, or free resources",
+            words.trim_end_matches('.')
+        );
     }
     if message.contains("denied request") || message.contains("denied the request") {
         return format!("admission refuses it: {words}");
@@ -149,7 +153,7 @@ pub(super) fn of(refusal: &Refusal, about: &RefusedRequest<'_>) -> String {
     format!("the API server refuses it: {words}")
 }
 
-/// The server's words. Of causes that quote a value only what follows it is told.
+/// The server's message. Causes that quote a value are cut to what follows it.
 fn without_values(refusal: &Refusal) -> String {
     let quoting = |cause: &&advisor_cluster::Cause| {
         matches!(cause.reason.as_str(), "FieldValueInvalid" | "FieldValueNotSupported" | "FieldValueTypeInvalid")
@@ -161,10 +165,10 @@ fn without_values(refusal: &Refusal) -> String {
     let (named, nameless): (Vec<_>, Vec<_>) =
         refusal.causes.iter().partition(|cause| !cause.field.is_empty() && cause.field != "<nil>");
     if named.is_empty() {
-        // The text tells the field, as where a number is larger than its format.
+        // Their text names the field, for example if a number is too large for its format.
         return nameless.iter().map(|cause| after_value(&cause.message)).collect::<Vec<_>>().join("; ");
     }
-    // Beside others, a cause without a field only says that there may be more.
+    // Next to others, a cause without a field only says that there may be more.
     let causes = named.iter().map(|cause| format!("{}: {}", cause.field, after_value(&cause.message)));
     causes.collect::<Vec<_>>().join("; ")
 }
@@ -190,12 +194,13 @@ fn undeclared_field(message: &str) -> Option<&str> {
     before.rsplit(": ").next()
 }
 
-/// The same of an object that is there: it was stored before its kind got its schema.
+/// Like [`type_problem`], of an existing object: it was stored before its kind got its schema.
 fn live_type_problem(message: &str) -> Option<String> {
     typed(message.strip_prefix("failed to create typed live object ")?)
 }
 
-/// `.spec.x: expected numeric (int or float)` of a typed patch that does not fit, without the value that it got.
+/// `.spec.x: expected numeric (int or float)` from the message about a typed patch that does not
+/// fit, without the value.
 fn type_problem(message: &str) -> Option<String> {
     typed(message.strip_prefix("failed to create typed patch object ")?)
 }
@@ -230,28 +235,28 @@ mod tests {
         of(&refusal, &RefusedRequest { target: &target(), secretive, overridden: true })
     }
 
-    /// Fault R23: booleans of a ForkliftController that were stored before its CRD said text.
+    /// Fault R23: booleans of a ForkliftController that were stored before its CRD required text.
     #[test]
     fn r23_a_value_of_another_type_that_is_there_already_is_named_with_the_remedy() {
         let said = "failed to create typed live object (/w; example.dev/v1, Kind=Widget): .spec.feature: expected string, got &value.valueUnstructured{Value:true}";
         let told = remedy(500, said, &[], false);
-        assert!(told.starts_with("Widget w as it is there does not fit its kind any more (example.dev/v1): .spec.feature: expected string. Nobody can apply"), "{told}");
+        assert!(told.starts_with("the existing object no longer matches the schema of its kind (example.dev/v1): .spec.feature: expected string. Nothing can be applied"), "{told}");
         assert!(told.contains("kubectl edit") && !told.contains("valueUnstructured"), "{told}");
     }
 
-    /// The texts are those that were observed.
+    /// The texts were observed.
     #[test]
     fn each_refusal_says_what_to_do() {
         for (code, message, says) in [
             (
                 500,
                 "failed to create typed patch object (/w; example.dev/v1, Kind=Widget): .spec.foo: field not declared in schema",
-                "does not know the field .spec.foo: update the operator that brings this kind",
+                "does not have the field .spec.foo: update the operator that provides this kind",
             ),
             (
                 500,
                 "failed to create typed patch object (/w; example.dev/v1, Kind=Widget): .spec.x: expected list, got &{password=hunter2}",
-                "does not fit Widget (example.dev/v1): .spec.x: expected list",
+                "does not match the schema of Widget (example.dev/v1): .spec.x: expected list",
             ),
             (
                 400,
@@ -263,8 +268,8 @@ mod tests {
                 "configmaps \"a\" is forbidden: exceeded quota: q, requested: count/configmaps=1",
                 "a quota does not allow it",
             ),
-            (500, "etcdserver: request is too large", "larger than the API server takes"),
-            (413, "limit is 3145728", "larger than the API server takes"),
+            (500, "etcdserver: request is too large", "larger than the API server accepts"),
+            (413, "limit is 3145728", "larger than the API server accepts"),
             (
                 422,
                 "ValidatingAdmissionPolicy 'P' with binding 'B' denied request: no",
@@ -279,7 +284,7 @@ mod tests {
         }
     }
 
-    /// As kube-apiserver 1.36 answers where a number of a custom resource does not fit its format.
+    /// As kube-apiserver 1.36 answers if a number of a custom resource does not fit its format.
     #[test]
     fn a_cause_that_names_its_field_in_its_text_alone_is_told() {
         let cause = "Invalid value: \"\": Checked value must be of type integer with format int32 in spec.seconds";
@@ -302,7 +307,7 @@ mod tests {
         let twice = "failed to create typed patch object (/w; example.dev/v1, Kind=Widget): .spec.set: duplicate entries for key [=\"hunter2\"]";
         assert!(remedy(500, twice, &[], false).contains("duplicate entries"));
         let closed = remedy(500, twice, &[], true);
-        assert!(closed.contains(".spec.set has another type or form") && !closed.contains("hunter2"), "{closed}");
+        assert!(closed.contains(".spec.set has a different type or format") && !closed.contains("hunter2"), "{closed}");
         let unknown = "failed to create typed patch object (/w; example.dev/v1, Kind=Widget): .spec.map[name=\"hunter2\"].x: field not declared in schema";
         assert!(!remedy(500, unknown, &[], true).contains("hunter2"));
         let denied = remedy(422, "ValidatingAdmissionPolicy 'P' denied request: map[password:hunter2]", &[], true);

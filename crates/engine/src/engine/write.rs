@@ -1,4 +1,4 @@
-//! Carrying out one item, exactly as it was planned or not at all.
+//! Writes one item, exactly as planned or not at all.
 
 use serde_json::{Value, json};
 
@@ -12,27 +12,28 @@ use advisor_core::plan::status::Written;
 use advisor_core::plan::wire;
 use object::fields;
 
-/// As many fields as a sentence names.
+/// The most fields that a sentence names.
 const NAMED: usize = 10;
-/// As much of the server's words as is kept.
+/// The most bytes of the server's message that are kept.
 const WORDS_LIMIT: usize = 1000;
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug)]
 pub struct WriteOutcome {
-    /// What is remembered of it.
+    /// The record for the status.
     pub written: Written,
-    /// The object, and its version from now on; `None` if it is gone, or as it was.
+    /// The object and its version after the write; `None` if it is gone. If the write was refused,
+    /// the version before it.
     pub seen: (Subject, Option<String>),
 }
 
-/// Writes `item` of the plan of `profile`. With both uid and resourceVersion, or only if nothing is there yet; by force only
-/// if the plan listed conflicts.
+/// Writes `item` of the plan of `profile`. The precondition is uid and resourceVersion, or that the
+/// object does not exist; force is used only if the plan listed conflicts, or to remove our fields.
 ///
 /// # Errors
 ///
-/// [`ClusterError::Moved`] if the object is not what it was when the item was planned; transient ones. What the server
-/// refuses for good is [`Written::Refused`].
+/// [`ClusterError::Moved`] if the object is not what it was when the item was planned; transient
+/// errors. A permanent refusal of the server is [`Written::Refused`].
 pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<WriteOutcome, ClusterError> {
     let target = &item.target;
     let named = json!({"apiVersion": target.api_version, "kind": target.kind});
@@ -45,7 +46,8 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
             Precondition::Exactly { uid: uid.clone(), resource_version: version.clone() }
         }
         (Operation::Create, None, None) => Precondition::Absent,
-        // An item that changes nothing, or whose object is not what its operation says, is not written.
+        // An item that changes nothing, or whose object does not match its operation, is not
+        // written.
         (Operation::Create | Operation::Update | Operation::Remove, _, _)
         | (Operation::NoChange | Operation::Blocked | Operation::Deferred | Operation::Skipped, _, _) => {
             return Err(ClusterError::Moved);
@@ -53,13 +55,13 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
     };
     let manager = manager(profile);
     let answer = match (&precondition, &item.desired) {
-        // Nobody else has a part in it.
+        // Nobody else owns fields of it.
         (Precondition::Exactly { uid, resource_version }, Value::Null) if item.operation == Operation::Remove => {
             let place = (target.namespace.as_deref(), target.name.as_str());
             cluster.remove(&kind, place, uid, resource_version, false).await.map(|()| None)
         }
         (precondition, desired) => {
-            // Taking our fields back takes nothing from anybody.
+            // Removing our fields takes nothing from anybody.
             let forced = !item.conflicts.is_empty() || item.operation == Operation::Remove;
             let mode = if forced { ApplyMode::Forced } else { ApplyMode::Real };
             cluster.apply(&kind, desired, &manager, mode, precondition).await.map(Some)
@@ -85,7 +87,7 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
                 paths => Written::Differs(
                     applied,
                     format!(
-                        "It was written, and the result differs from the reviewed preview at {}: admission treats a real \
+                        "It was written, but the result differs from the reviewed preview at {}: admission treats a real \
                          write differently",
                         paths.join(", ")
                     ),
@@ -93,7 +95,7 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
             };
             Ok(WriteOutcome { written, seen })
         }
-        // Its words may quote the object.
+        // Its message may quote the object.
         Err(ClusterError::Refused(refusal)) if !item.sensitive.is_empty() || item.shown != item.desired => {
             refused(&refusal.to_string())
         }
@@ -103,7 +105,8 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
     }
 }
 
-/// The fields of ours whose values are not those that the preview showed, and what else there is that it did not show, or not any more.
+/// The paths at which `object` differs from the preview: fields of ours with other values, and
+/// fields of others that the preview did not have, or that are missing.
 fn differing(item: &PlanItem, lens: Lens<'_>, object: &Value) -> Vec<String> {
     let view = lens.view(object, &item.owned);
     let differs = |path: &&fields::FieldPath| {

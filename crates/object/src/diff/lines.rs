@@ -2,12 +2,14 @@
 
 use similar::TextDiff;
 
-/// As many lines as may lie between the first and the last change, in both texts together, so that the shortest way between them
-/// is looked for: the time for that grows faster than their number, and so does the depth of the search, which the stack bounds.
+/// The most lines, of both texts together, that may lie between the first and the last change for
+/// the shortest diff to be searched for. The time for the search grows faster than their number,
+/// and so does its depth, which the stack bounds.
 const COMPARED: usize = 100_000;
 
-/// The unified diff of texts whose lines all end, under their `names`. Where too much may differ, all lines from the first change to
-/// the last are one change. As many lines as `context` says are shown around a change.
+/// The unified diff of two texts under their `names`; every line must end in a line feed. If too
+/// many lines may differ, all lines from the first change to the last are one change. `context` is
+/// the number of unchanged lines shown around a change.
 pub(super) fn unified(names: [&str; 2], texts: [&str; 2], context: usize) -> String {
     bounded(names, texts, context, COMPARED)
 }
@@ -29,8 +31,8 @@ pub(super) fn bounded(
     TextDiff::from_lines(before_text, after_text).unified_diff().context_radius(context).header(name, other).to_string()
 }
 
-/// The diff that takes out all lines of the first text between the first `head` and the last `tail` ones, and puts in those of the
-/// second.
+/// The diff that replaces all lines between the first `head` and the last `tail` lines of the first
+/// text by those of the second.
 fn coarse(
     [name, other]: [&str; 2],
     [before, after]: [&[&str]; 2],
@@ -40,7 +42,7 @@ fn coarse(
     let start = head.saturating_sub(context);
     let context = tail.min(context);
     let range = |lines: &[&str]| match lines.len() - tail + context - start {
-        // Of no lines the one before them is named.
+        // An empty range names the line before it.
         0 => format!("{start},0"),
         1 => format!("{}", start + 1),
         count => format!("{},{count}", start + 1),

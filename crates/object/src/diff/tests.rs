@@ -1,4 +1,4 @@
-//! Diffs: what is a change, and that its text is true.
+//! Diffs: what counts as a change, and that the text describes it truthfully.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -74,7 +74,8 @@ fn odd_texts_stay_what_they_are() {
     }
 }
 
-/// Fault T8: what is compared line by line is bounded, for the search takes time, and a deep one the stack.
+/// Fault T8: the comparison by lines is bounded, because the search takes time, and a deep one
+/// takes stack.
 #[test]
 fn t8_a_diff_of_hundreds_of_thousands_of_lines_ends_and_is_true() {
     let list = |of: &dyn Fn(u64) -> Value| Value::from_iter((0..400_000).map(of));
@@ -95,7 +96,8 @@ fn what_is_not_compared_line_by_line_is_one_change_with_its_context() {
     assert!(lines::bounded(["old", "new"], [&before, &after], 3, 5).contains("-1\n+3\n x\n-2\n"), "few enough");
 }
 
-/// Applies a unified diff as `patch` does, but strictly: every count, number and context line must be right.
+/// Applies a unified diff as `patch` does, but strictly: every count, number and context line must
+/// be right.
 fn apply(before: &str, diff: &str) -> String {
     let old: Vec<&str> = before.split_inclusive('\n').collect();
     let (mut new, mut at) = (Vec::new(), 0);
@@ -145,7 +147,7 @@ fn assert_applies(from: Option<&Value>, to: Option<&Value>) {
     }
 }
 
-/// Two states of an object: mostly alike.
+/// Two states of an object, mostly alike.
 fn states() -> impl Strategy<Value = (Value, Value)> {
     (objects(), objects(), any::<bool>()).prop_map(|(from, other, alike)| {
         let mut to = other.clone();

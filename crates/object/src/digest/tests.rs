@@ -1,4 +1,4 @@
-//! The digest: an independent implementation of the canonical form.
+//! The digest, compared with an independent implementation of the canonical form.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::arbitrary::objects;
 
-/// Approvals of older versions name such digests.
+/// Approvals given to older versions name digests of this form.
 #[test]
 fn the_digest_is_that_of_the_canonical_form() {
     let value = json!({"b": [1, 2.0, "é"], "a": {"\u{1F600}": null, "\u{FB33}": true}});
@@ -53,7 +53,7 @@ proptest! {
         keep_large_integers(&mut object);
         let ours = String::from_utf8(serde_json_canonicalizer::to_vec(&object).unwrap()).unwrap();
         prop_assert_eq!(&ours, &json_canon::to_string(&object).unwrap());
-        // It is JSON of the same value, and canonical already.
+        // The text is JSON of the same value, and already canonical.
         let back: Value = serde_json::from_str(&ours).unwrap();
         prop_assert_eq!(&ours, &String::from_utf8(serde_json_canonicalizer::to_vec(&back).unwrap()).unwrap());
     }

@@ -4,10 +4,11 @@ use serde_json::{Map, Value};
 
 use super::{FieldPath, Lookup};
 
-/// The path that a conflict's cause names, `.spec.list[name="a"].size`, in the notation of this module.
+/// The path of `field`, which is the field of a conflict's cause, such as
+/// `.spec.list[name="a"].size`.
 ///
-/// Names are not quoted there and may have dots, as label keys have: where one of `objects` has a member of such a name, it
-/// is taken as one.
+/// Names are not quoted there and may contain dots, as the keys of labels do: where one of
+/// `objects` has a member with such a name, the name is not split.
 #[must_use]
 pub fn from_cause(field: &str, objects: &[Lookup<'_>]) -> FieldPath {
     let mut segments = Vec::new();
@@ -34,14 +35,15 @@ pub fn from_cause(field: &str, objects: &[Lookup<'_>]) -> FieldPath {
     FieldPath(segments)
 }
 
-/// The length of the longest member of `value` that `text` begins with.
+/// The length of the longest name of a member of `value` that `text` begins with.
 fn longest_member(value: &Value, text: &str) -> Option<usize> {
     let members = value.as_object()?;
     let ends = text.match_indices(['.', '[']).map(|(end, _)| end).chain([text.len()]);
     ends.filter(|end| text.get(..*end).is_some_and(|name| members.contains_key(name))).max()
 }
 
-/// Position of the bracket that ends `text`'s first element; quoted brackets do not count.
+/// The position of the bracket that closes the first element of `text`; quoted brackets do not
+/// count.
 fn closing_bracket(text: &str) -> usize {
     let mut quoted = false;
     let mut escaped = false;
@@ -57,7 +59,8 @@ fn closing_bracket(text: &str) -> usize {
     text.len()
 }
 
-/// `name="a",port=80` are keys, `="a"` is a member of a set, a bare number an index.
+/// The segment for what is between brackets: `name="a",port=80` are keys, `="a"` is a member of a
+/// set, a bare number is an index.
 fn list_segment(inner: &str) -> String {
     if let Some(value) = inner.strip_prefix('=') {
         return format!("v:{value}");

@@ -1,4 +1,4 @@
-//! Many fields of one object, put into another one.
+//! Copies many fields of one object into another.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,26 @@ use serde_json::{Map, Value};
 
 use super::{FieldPath, Lookup, step};
 
-/// Puts fields into an object as another one has them. Entries of lists are found once, and not for every path that leads into them.
+/// Copies fields from one object into another. Each entry of a list is found once, not once for
+/// every path that leads into it.
 #[derive(Debug)]
 pub struct Copies<'a> {
     from: &'a Lookup<'a>,
-    /// Where the entries of lists have been put, by their paths.
+    /// The index of each entry that fields were copied to, by its path.
     entries: BTreeMap<Vec<String>, usize>,
-    /// How many entries the lists had before, by their paths.
+    /// The number of entries that each list had before, by its path.
     lists: BTreeMap<Vec<String>, usize>,
 }
 
 impl<'a> Copies<'a> {
-    /// Of the fields of the object that `from` looks up.
+    /// Copies the fields of the object that `from` looks up.
     #[must_use]
     pub fn of(from: &'a Lookup<'a>) -> Self {
         Self { from, entries: BTreeMap::new(), lists: BTreeMap::new() }
     }
 
-    /// Puts the field into `to`, in the maps that it is in there, and of lists in an entry with the same keys.
+    /// Copies the field at `path` into `to`: into the same maps, and in lists into the entry with
+    /// the same keys. Creates those that do not exist.
     pub fn put(&mut self, path: &FieldPath, to: &mut Value) {
         let Some(there) = self.from.resolve(path) else { return };
         let mut place = to;
@@ -42,7 +44,7 @@ impl<'a> Copies<'a> {
             let (above, known) = (path.0.get(..depth).unwrap_or_default(), path.0.get(..=depth).unwrap_or_default());
             let length = place.as_array().map_or(0, Vec::len);
             let before = *self.lists.entry(above.to_vec()).or_insert(length);
-            // Only what was there before is searched: what has been put there is known.
+            // Only entries that were there before are searched: those added since are in `entries`.
             let search = before > 0 && !self.entries.contains_key(known);
             let there_before = if search { step(place, segment).map(|(index, _)| index) } else { None };
             let Value::Array(list) = place else { return };

@@ -1,4 +1,5 @@
-//! Many fields of one object: each of its lists is searched once, and not for every path that leads into it.
+//! Looks up many fields of one object: each of its lists is indexed once, not searched for every
+//! path that leads into it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,37 +8,38 @@ use serde_json::{Map, Value};
 
 use super::FieldPath;
 
-/// A kind gives the entries of a list one set of keys. Whoever writes `managedFields` by hand may name others: of more sets
-/// than these the entries are not found.
+/// The most sets of keys by which the entries of one list are indexed. A kind uses one set for a
+/// list, but `managedFields` that were edited by hand may name any: entries named by further sets
+/// are not found.
 const KEY_SETS: usize = 8;
 
-/// An object whose fields are looked up by many paths.
+/// An object and an index of its lists, for looking up many paths.
 #[derive(Debug)]
 pub struct Lookup<'a> {
     pub(super) object: &'a Value,
-    /// What is known of its lists, by their paths.
+    /// The indexes made so far, by the path of the list.
     lists: RefCell<BTreeMap<Vec<String>, List>>,
 }
 
-/// Where the entries of a list are: of equal ones the first.
+/// The indexes of one list. Of equal entries, the first is found.
 #[derive(Debug, Default)]
 struct List {
-    /// By their value.
+    /// Entries by their value.
     by_value: Option<EntryPlaces>,
-    /// By the values of some of their members, by the names of these.
+    /// Entries by the values of their keys; one index for each set of key names.
     by_keys: BTreeMap<Vec<String>, EntryPlaces>,
 }
 
 type EntryPlaces = BTreeMap<String, usize>;
 
 impl<'a> Lookup<'a> {
-    /// Of the fields of `object`.
+    /// Looks up fields of `object`.
     #[must_use]
     pub fn of(object: &'a Value) -> Self {
         Self { object, lists: RefCell::default() }
     }
 
-    /// As [`FieldPath::resolve`].
+    /// Like [`FieldPath::resolve`].
     #[must_use]
     pub fn resolve(&self, path: &FieldPath) -> Option<&'a Value> {
         let mut segments = path.0.iter().enumerate();
@@ -47,19 +49,20 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    /// As [`FieldPath::pointer`].
+    /// Like [`FieldPath::pointer`].
     #[must_use]
     pub fn pointer(&self, path: &FieldPath) -> String {
         path.written(self.object, |value, above, segment| self.step(value, above, segment), str::to_owned)
     }
 
-    /// As [`FieldPath::pointer_without_values`].
+    /// Like [`FieldPath::pointer_without_values`].
     #[must_use]
     pub fn pointer_without_values(&self, path: &FieldPath) -> String {
         path.written(self.object, |value, above, segment| self.step(value, above, segment), super::an_entry)
     }
 
-    /// The value that one segment leads to from `value`, which is at the path `above`; with its index if it is in a list.
+    /// The value that `segment` leads to from `value`, whose path is `above`; with its index if it
+    /// is in a list.
     pub(super) fn step(&self, value: &'a Value, above: &[String], segment: &str) -> Option<(usize, &'a Value)> {
         if let Some(name) = segment.strip_prefix("f:") {
             return value.get(name).map(|value| (0, value));
@@ -99,7 +102,7 @@ impl List {
     }
 }
 
-/// The place of each entry of `list`, by the text that names it, if it has one.
+/// The index of each entry of `list` that has a name, by that name.
 fn places(list: &[Value], name: impl Fn(&Value) -> Option<String>) -> EntryPlaces {
     let mut found = EntryPlaces::new();
     for (index, entry) in list.iter().enumerate() {
@@ -110,7 +113,8 @@ fn places(list: &[Value], name: impl Fn(&Value) -> Option<String>) -> EntryPlace
     found
 }
 
-/// The values as one text, if all are there. JSON has no line break outside of a text, and none in it.
+/// The values as one text, if all are present. Line breaks separate them: JSON on one line contains
+/// none.
 fn text<'v>(values: impl Iterator<Item = Option<&'v Value>>) -> Option<String> {
     let texts: Option<Vec<_>> = values.map(|value| value.map(Value::to_string)).collect();
     texts.map(|texts| texts.join("\n"))

@@ -1,35 +1,39 @@
-//! JSON without what is nested too deep or is too much: one object must not make the list that it is in unreadable, or fill the memory.
+//! Removes from JSON what is nested too deep or is too much, so that one object can't make the list
+//! that it is in unreadable, or fill the memory.
 
 use bytes::Bytes;
 
 use super::{WIRE_DEPTH, WIRE_MAPS};
 
-/// Leaves out of a stream of JSON what is nested deeper than [`WIRE_DEPTH`], and of each object the maps and lists beyond [`WIRE_MAPS`]:
-/// `null` takes their place. It needs no memory however large the answer is, and passes on what it need not change without a copy. Documents
-/// may follow each other, as in a watch; the objects of a list are its `items`.
+/// Replaces by `null`, in a stream of JSON, whatever is nested deeper than [`WIRE_DEPTH`], and the
+/// maps and lists of an object beyond [`WIRE_MAPS`]. Its memory does not grow with the answer, and
+/// parts that need no change are passed on without a copy. Documents may follow each other, as in a
+/// watch; the objects of a list are its `items`.
 ///
-/// Times of managedFields in the last days of the year 9999, which the server takes and no client can count (jiff ends on 30 December), become
-/// some of ten days before. Whoever may edit an object may write them, and the metadata of all others in a list would be unreadable with its.
+/// Times in managedFields in the last days of the year 9999, which the server accepts and no client
+/// can parse (jiff ends on 30 December), are replaced by times ten days earlier. Anyone who may
+/// edit an object may write such a time, and it would make the metadata of every other object in a
+/// list unreadable.
 #[derive(Debug, Default)]
 pub struct Shallow {
     depth: usize,
-    /// The maps and lists of the object so far.
+    /// The maps and lists of the current object so far.
     maps: usize,
-    /// The document is a list of objects.
+    /// Whether the document is a list of objects.
     listing: bool,
-    /// How deep that is which is left out, if something is.
+    /// The depth at which something is being left out, if it is.
     cut: Option<usize>,
     quoted: bool,
     escaped: bool,
-    /// The beginning of the text that is read, or was read last.
+    /// The beginning of the text that is being read, or was read last.
     text: Text,
-    /// The member whose value comes.
+    /// The name of the member whose value comes next.
     member: Text,
-    /// How deep the managedFields are that this is within.
+    /// The depth of the managedFields list that is being read, if one is.
     managed: Option<usize>,
 }
 
-/// The beginning of a text: as much as tells the few that matter from all others.
+/// The beginning of a text: enough to tell the few that matter from all others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Text {
     bytes: [u8; 16],
@@ -50,11 +54,11 @@ impl Text {
 }
 
 impl Shallow {
-    /// The next part of the stream.
+    /// Filters the next part of the stream.
     #[must_use]
     pub fn filter(&mut self, part: Bytes) -> Bytes {
         let mut kept: Vec<u8> = Vec::new();
-        // What has been looked at and not been copied begins here.
+        // The first byte that was examined but not copied yet.
         let mut from = 0;
         let mut copies = self.cut.is_some();
         for (index, byte) in part.iter().enumerate() {
@@ -83,7 +87,7 @@ impl Shallow {
         Bytes::from(kept)
     }
 
-    /// Whether the byte is that of a time that can't be counted, and another one takes its place.
+    /// Whether this byte belongs to a time that can't be parsed, and is to be replaced.
     fn step(&mut self, byte: u8) -> bool {
         if self.quoted {
             return self.within_text(byte);
@@ -110,7 +114,7 @@ impl Shallow {
         false
     }
 
-    /// A map or list begins with `byte`.
+    /// Counts the map or list that begins with `byte`.
     fn count(&mut self, byte: u8) {
         match (self.depth, byte) {
             (1, _) => (self.maps, self.listing) = (0, false),
@@ -180,7 +184,8 @@ mod tests {
         assert_eq!((passed.as_ptr(), &passed), (part.as_ptr(), &part));
     }
 
-    /// What would take hundreds of megabytes is left out before it is read, and its neighbours are read.
+    /// An object that would take hundreds of megabytes is cut before it is parsed, and its
+    /// neighbours are read.
     #[test]
     fn t8_of_an_object_of_many_maps_only_so_many_are_read() {
         let maps = |number: usize| format!("{{\"a\":[{}]}}", vec!["{\"b\":1}"; number].join(","));
@@ -199,7 +204,7 @@ mod tests {
         assert_eq!(second, maps(WIRE_MAPS - 2));
     }
 
-    /// The same kind as T6: a time that no client can count, in the metadata of one object.
+    /// Like T6: a time that no client can parse, in the metadata of one object.
     #[test]
     fn t6_a_time_at_the_end_of_the_calendar_makes_no_list_unreadable() {
         let object = |time: &str| {

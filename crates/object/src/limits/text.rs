@@ -1,4 +1,5 @@
-//! Texts of others, as they may be shown: every character is seen, and there are only so many.
+//! Makes texts written by others safe to display: every character is visible, and the length is
+//! bounded.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -15,10 +16,12 @@ pub fn cut_text(text: &str, limit: usize) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Whether a terminal shows `character` as itself, where it stands. Control characters move the cursor and change or hide what is shown;
-/// bidirectional controls change the order of what stands around them; the others here are invisible (Unicode 16,
-/// `Default_Ignorable_Code_Point` of DerivedCoreProperties.txt, with the separators of lines and paragraphs, the controls of annotations, of
-/// hieroglyphs, and the empty pattern of Braille). Line feed and tab are left alone: texts of several lines have them.
+/// Whether a terminal displays `character` as itself, in its place. Control characters move the
+/// cursor and change or hide what is displayed; bidirectional controls change the order of the text
+/// around them; the others here are invisible (Unicode 16, `Default_Ignorable_Code_Point` of
+/// DerivedCoreProperties.txt, with the separators of lines and paragraphs, the controls of
+/// annotations, of hieroglyphs, and the empty pattern of Braille). Line feed and tab are allowed:
+/// texts of several lines have them.
 fn is_shown(character: char) -> bool {
     match character {
         '\n' | '\t' => true,
@@ -45,20 +48,21 @@ fn is_shown(character: char) -> bool {
     }
 }
 
-/// Whether `text` is shown as it is.
+/// Whether every character of `text` is displayed as itself.
 #[must_use]
 pub fn is_plain(text: &str) -> bool {
     text.chars().all(is_shown)
 }
 
-/// `text` with an escape, `\u{202e}`, in the place of each character that a terminal would not show as itself. Applied again it changes
-/// nothing.
+/// `text` with an escape such as `\u{202e}` in place of each character that a terminal would not
+/// display as itself. Applying it again changes nothing.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     if is_plain(text) { Cow::Borrowed(text) } else { Cow::Owned(escaped(text, false)) }
 }
 
-/// The same for what stands within a line, where a line of its own would pass for one of ours.
+/// Like [`visible`], for text within a line: line feeds and tabs are escaped too, so that no text
+/// can pass for a line of its own.
 #[must_use]
 pub fn within_line(text: &str) -> Cow<'_, str> {
     match text.contains(['\n', '\t']) {
@@ -67,13 +71,15 @@ pub fn within_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What an error of somebody else says, as it may stand in a line of ours: of so many bytes, and every character is seen.
+/// An error text from elsewhere, for one of our own lines: of bounded length, on one line, with
+/// every character visible.
 #[must_use]
 pub fn words(text: &str) -> String {
     within_line(&cut_text(text, WORDS)).into_owned()
 }
 
-/// [`visible`] where two texts must not look alike that are not: a text that holds such an escape already has its backslashes doubled.
+/// Like [`visible`], where two texts that differ must not look alike: if a text needs or already
+/// holds an escape, its backslashes are doubled.
 #[must_use]
 pub fn unambiguous(text: &str) -> Cow<'_, str> {
     if is_plain(text) && !text.contains("\\u{") { Cow::Borrowed(text) } else { Cow::Owned(escaped(text, true)) }
@@ -105,7 +111,7 @@ mod tests {
         assert!(cut_text("ääääää", 2).len() <= 3);
     }
 
-    /// T7: what an editor writes can't clear, hide or reorder what an approver reads.
+    /// T7: an editor can't write text that clears, hides or reorders what an approver reads.
     #[test]
     fn t7_no_text_moves_the_cursor_or_hides_itself() {
         for (text, shown) in [

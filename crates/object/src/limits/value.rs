@@ -1,4 +1,4 @@
-//! How deep and how large a value is, and of how many it consists.
+//! The depth, the size and the number of values of a JSON value.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{OBJECT_DEPTH, OBJECT_MAPS, OBJECT_VALUES};
 /// The levels of maps and lists in `value`; a text or a number has none.
 #[must_use]
 pub fn depth(value: &Value) -> usize {
-    // Not a recursion: whoever asks wants to know whether one would end.
+    // Not a recursion: callers ask this to learn whether a recursion would be safe.
     let mut deepest = 0;
     let mut open = vec![(value, 0)];
     while let Some((value, above)) = open.pop() {
@@ -26,7 +26,7 @@ pub fn depth(value: &Value) -> usize {
     deepest
 }
 
-/// The values of which `value` consists: itself, and what is in it. The keys of maps are not counted.
+/// The number of values in `value`: itself and everything in it. The keys of maps are not counted.
 #[must_use]
 pub fn count(value: &Value) -> usize {
     let mut values = 0;
@@ -34,7 +34,7 @@ pub fn count(value: &Value) -> usize {
     values
 }
 
-/// Looks at `value` and all that is in it, without a recursion.
+/// Calls `look` with `value` and everything in it, without recursion.
 fn each<'a>(value: &'a Value, mut look: impl FnMut(&'a Value)) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
@@ -47,7 +47,8 @@ fn each<'a>(value: &'a Value, mut look: impl FnMut(&'a Value)) {
     }
 }
 
-/// How an object is beyond the bounds: it is not compared then, since a part of it may have been left out.
+/// How an object exceeds the bounds. Such an object is not compared, since part of it may have been
+/// left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beyond {
     /// It is nested deeper than [`OBJECT_DEPTH`].
@@ -56,7 +57,7 @@ pub enum Beyond {
     Count,
 }
 
-/// Whether `object` is beyond the bounds.
+/// How `object` exceeds the bounds, if it does.
 #[must_use]
 pub fn beyond(object: &Value) -> Option<Beyond> {
     if depth(object) > OBJECT_DEPTH {
@@ -70,10 +71,10 @@ pub fn beyond(object: &Value) -> Option<Beyond> {
     (values > OBJECT_VALUES || maps > OBJECT_MAPS).then_some(Beyond::Count)
 }
 
-/// The bytes of `value` as JSON.
+/// The size of `value` in bytes of JSON.
 #[must_use]
 pub fn size(value: &Value) -> usize {
-    /// Counts what is written, and keeps nothing.
+    /// Counts the bytes written and keeps none.
     struct Count(usize);
 
     impl std::io::Write for Count {

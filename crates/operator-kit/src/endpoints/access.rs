@@ -1,5 +1,5 @@
-//! Who may read the metrics: whoever the API server says, by TokenReview and SubjectAccessReview. A client certificate that its
-//! authority vouches for needs no review of a token.
+//! Decides who may read the metrics: the API server is asked by TokenReview and
+//! SubjectAccessReview. A client certificate that was verified needs no TokenReview.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,26 +15,28 @@ use sha2::{Digest, Sha256};
 
 use super::demands;
 
-/// How long an answer is used again. Those of controller-runtime.
+/// How long an answer is reused; as in controller-runtime.
 const ALLOWED_FOR: Duration = Duration::from_secs(60);
 const REFUSED_FOR: Duration = Duration::from_secs(10);
-/// How long the API server may take.
+/// The longest time for an answer of the API server.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// As many tokens are remembered. Whoever sends more makes us forget, not grow.
+/// The most answers that are remembered. More clients cause old ones to be forgotten, and no
+/// growth.
 const REMEMBERED: usize = 64;
-/// A token of a service account has about a thousand characters.
+/// The longest token that is reviewed, in bytes. A service account's token has about a thousand
+/// characters.
 const LONGEST_TOKEN: usize = 16 * 1024;
 
-/// The digest of a token or of a certificate: the token itself is not kept.
+/// The digest of a token or of a certificate. The token itself is not kept.
 type ReviewKey = [u8; 32];
 
-/// What somebody shows to be let in.
+/// The credential that a client presents.
 enum Shown<'a> {
     Certificate(&'a CertificateDer<'static>),
     Token(&'a str),
 }
 
-/// Asks the API server, and remembers what it said.
+/// Asks the API server, and remembers its answers.
 pub(super) struct Reviewer {
     client: Client,
     answers: Mutex<BTreeMap<ReviewKey, (Instant, StatusCode)>>,
@@ -45,7 +47,8 @@ impl Reviewer {
         Self { client, answers: Mutex::default() }
     }
 
-    /// `OK`, or with which status a request for `/metrics` with these headers, by whoever has shown that certificate, is refused.
+    /// `OK`, or the status with which a request for `/metrics` is refused if it has these headers
+    /// and comes from a client with this certificate.
     pub(super) async fn check(&self, headers: &HeaderMap, certificate: Option<&CertificateDer<'static>>) -> StatusCode {
         let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = token.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
@@ -65,14 +68,14 @@ impl Reviewer {
                 answer
             }
             Ok(Err(error)) => {
-                // Not the error itself, which may quote the request.
+                // Without the error itself, which may quote the request.
                 let code = match &error {
                     kube::Error::Api(status) => status.code,
                     _ => 0,
                 };
                 tracing::warn!(
                     code,
-                    "who asks for metrics can't be reviewed: are the rights to create tokenreviews and subjectaccessreviews missing?"
+                    "can't authenticate or authorize a metrics client: are the rights to create tokenreviews and subjectaccessreviews missing?"
                 );
                 StatusCode::INTERNAL_SERVER_ERROR
             }
@@ -110,7 +113,7 @@ impl Reviewer {
     fn remember(&self, key: ReviewKey, answer: StatusCode) {
         let mut answers = self.answers();
         if answers.len() >= REMEMBERED {
-            // Refusals first: whoever sends many wrong tokens must not push Prometheus out.
+            // Refusals first: a client that sends many wrong tokens must not push Prometheus out.
             let oldest =
                 answers.iter().min_by_key(|(_, (at, answer))| (*answer == StatusCode::OK, *at)).map(|(key, _)| *key);
             oldest.and_then(|oldest| answers.remove(&oldest));

@@ -1,7 +1,8 @@
-//! What the cluster demands of TLS: protocol and ciphers, where it has a profile for them, and the authority that vouches
-//! for client certificates, by which OpenShift's Prometheus shows who it is.
+//! The cluster's requirements for TLS: protocol and ciphers, if it has a profile for them, and the
+//! authority that signs client certificates, by which OpenShift's Prometheus authenticates.
 //!
-//! Read when somebody connects and it has been a while; while nobody asks for metrics nothing is.
+//! They are read when a client connects, if the last time was long ago; as long as nobody asks for
+//! metrics, nothing is read.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,18 +21,20 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::tls::Certificate;
 
-/// Where every API server publishes the authority of client certificates, for servers beside it.
+/// The ConfigMap in which every API server publishes the authority of client certificates, for
+/// other servers.
 const AUTHORITY: &str = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
-/// Where OpenShift has its TLS profile.
+/// The object with OpenShift's TLS profile.
 const PROFILE: &str = "/apis/config.openshift.io/v1/apiservers/cluster";
-/// How long what was read is used.
+/// How long the requirements are used after they were read.
 const READ_AGAIN: Duration = Duration::from_secs(300);
-/// How soon it is tried again after an error.
+/// How soon reading is retried after an error.
 const RETRY: Duration = Duration::from_secs(10);
-/// How long the API server may take.
+/// The longest time for an answer of the API server.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// TLS 1.2 ciphers by the names that a profile uses, those of OpenSSL. TLS 1.3 has no weak ones to leave out.
+/// TLS 1.2 ciphers by the names that a profile uses, which are those of OpenSSL. TLS 1.3 has no
+/// weak ones to exclude.
 const CIPHERS: [(&str, CipherSuite); 6] = [
     ("ECDHE-ECDSA-AES128-GCM-SHA256", CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
     ("ECDHE-RSA-AES128-GCM-SHA256", CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256),
@@ -41,7 +44,7 @@ const CIPHERS: [(&str, CipherSuite); 6] = [
     ("ECDHE-RSA-CHACHA20-POLY1305", CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 
-/// How connections are accepted now.
+/// The TLS configuration for new connections.
 pub(super) struct Tls {
     client: Client,
     certificate: Certificate,
@@ -54,10 +57,10 @@ struct KnownDemands {
     read_again: Instant,
 }
 
-/// As the cluster has them.
+/// The requirements of the cluster.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Demands {
-    /// Certificates, as PEM.
+    /// The certificates of the authority, as PEM.
     authority: Option<String>,
     /// `spec.tlsSecurityProfile`.
     profile: Value,
@@ -78,7 +81,10 @@ impl Tls {
         let (demands, pause) = match read.map_err(|_| "no answer".to_owned()).and_then(|read| read) {
             Ok(demands) => (demands, READ_AGAIN),
             Err(problem) => {
-                tracing::warn!(problem, "what the cluster demands of TLS can't be read; what is known goes on");
+                tracing::warn!(
+                    problem,
+                    "the cluster's TLS settings can't be read; the last known ones, or the defaults, stay in use"
+                );
                 (known.as_ref().map(|known| known.demands.clone()).unwrap_or_default(), RETRY)
             }
         };
@@ -99,14 +105,14 @@ async fn read(client: &Client) -> Result<Demands, String> {
     Ok(Demands { authority, profile })
 }
 
-/// The object, or nothing where there is none, or where nobody wants us to read it.
+/// The object, or null if it does not exist or may not be read.
 async fn get(client: &Client, path: &str) -> Result<Value, String> {
     let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
     match client.request(request).await {
         Ok(object) => Ok(object),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Value::Null),
         Err(kube::Error::Api(status)) if status.code == 403 => {
-            tracing::info!(path, "may not be read, and is not used for the metrics");
+            tracing::info!(path, "no right to read this object; metrics are served without it");
             Ok(Value::Null)
         }
         Err(error) => Err(error.to_string()),
@@ -123,7 +129,7 @@ fn configuration(demands: &Demands, certificate: Arc<dyn ResolvesServerCert>) ->
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(CertificateDer::pem_slice_iter(authority.as_bytes()).flatten());
         let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
-        // Without an authority in it, nobody can show a certificate.
+        // Without an authority, no client can present a certificate.
         verifier.allow_unauthenticated().build().ok()
     });
     let builder = match verifier {
@@ -135,7 +141,8 @@ fn configuration(demands: &Demands, certificate: Arc<dyn ResolvesServerCert>) ->
     config
 }
 
-/// Whether only TLS 1.3 is, and which ciphers. What is older than TLS 1.2 is never: whoever asks for it gets that.
+/// Whether only TLS 1.3 is allowed, and the allowed ciphers. Versions before TLS 1.2 are never
+/// allowed: a profile that asks for one gets TLS 1.2.
 fn allowed(profile: &Value) -> (bool, Vec<SupportedCipherSuite>) {
     let custom = &profile["custom"];
     let is = |value: &Value, text: &str| value.as_str() == Some(text);
@@ -151,7 +158,8 @@ fn allowed(profile: &Value) -> (bool, Vec<SupportedCipherSuite>) {
     (modern, all.filter(|suite| suite.tls13().is_some() || is_named(suite.suite())).collect())
 }
 
-/// Whom a verified client certificate names, as the API server reads it: the common name is the user, organizations are groups.
+/// The user that a verified client certificate names, as the API server reads it: the common name
+/// is the user, organizations are groups.
 pub(super) fn user(certificate: &CertificateDer<'_>) -> Option<UserInfo> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let subject = certificate.subject();

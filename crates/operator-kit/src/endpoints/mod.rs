@@ -1,4 +1,5 @@
-//! What others ask this process: /healthz and /readyz for the kubelet, /metrics for Prometheus.
+//! The HTTP endpoints of the process: /healthz and /readyz for the kubelet, /metrics for
+//! Prometheus.
 
 mod access;
 mod demands;
@@ -31,7 +32,7 @@ pub use tls::{Certificate, CertificateError, CertificateFiles};
 /// Prometheus' own text format, which every version of it reads.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// An address can't be listened on.
+/// The process can't listen on an address.
 #[derive(Debug, thiserror::Error)]
 #[error("{flag}={address} can't be used: {problem}")]
 pub struct AddressError {
@@ -40,18 +41,18 @@ pub struct AddressError {
     problem: io::Error,
 }
 
-/// Listens on `address` as Go writes it, `:8443` for every interface.
+/// Listens on `address` in Go's notation, in which `:8443` means every interface.
 ///
 /// # Errors
 ///
-/// If it is no address, or in use. `flag` names it.
+/// If it is not an address, or is in use. `flag` names it in the error.
 pub async fn listen(flag: &'static str, address: &str) -> Result<TcpListener, AddressError> {
     let failed = |problem| AddressError { flag, address: address.to_owned(), problem };
     let Some(port) = address.strip_prefix(':') else {
         return TcpListener::bind(address).await.map_err(failed);
     };
     match TcpListener::bind(format!("[::]:{port}")).await {
-        // A machine without IPv6, which says so in more than one way.
+        // The machine has no IPv6, which it reports in several ways.
         Err(error) if !matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied) => {
             TcpListener::bind(format!("{}:{port}", Ipv4Addr::UNSPECIFIED)).await.map_err(failed)
         }
@@ -59,7 +60,7 @@ pub async fn listen(flag: &'static str, address: &str) -> Result<TcpListener, Ad
     }
 }
 
-/// The certificate of the metrics: that of `files`, else one of our own making.
+/// The certificate of the metrics: the one in `files`, or a new self-signed one.
 ///
 /// # Errors
 ///
@@ -68,18 +69,18 @@ pub fn certificate(files: Option<CertificateFiles>) -> Result<Certificate, Certi
     tls::certificate(files)
 }
 
-/// How the metrics are served.
+/// The protection of the metrics.
 pub struct Protection {
-    /// Over TLS.
+    /// The certificate for TLS.
     pub certificate: Certificate,
-    /// Who asks is reviewed with this client.
+    /// The client with which the senders of requests are reviewed.
     pub client: Client,
 }
 
-/// What keeps the process from being ready, each in a sentence; nothing if it is.
+/// The problems that keep the process from being ready, a sentence for each; empty if it is.
 pub type Problems = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 
-/// Answers for metrics: to whoever the API server lets, or without protection to everybody.
+/// Serves the metrics: to clients that the API server allows, or without `protection` to everybody.
 pub async fn metrics(listener: TcpListener, protection: Option<Protection>, registry: Registry) {
     let (tls, access) = match protection {
         Some(Protection { certificate, client }) => {

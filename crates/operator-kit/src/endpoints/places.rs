@@ -1,4 +1,5 @@
-//! Who is connected: a table of few places, and whose connection ends when more want one.
+//! The connections of a listener: a table with few places, which decides whose connection ends when
+//! another one needs a place.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
-/// The places of one listener. Clones are one and the same.
+/// The places of one listener. Clones share them.
 #[derive(Clone)]
 pub(super) struct Places(Arc<Mutex<Table>>);
 
@@ -16,23 +17,24 @@ pub(super) struct Places(Arc<Mutex<Table>>);
 pub(super) struct Place {
     all: Places,
     number: u64,
-    /// Cancelled when somebody else gets the place.
+    /// Cancelled when another connection gets the place.
     pub(super) lost: CancellationToken,
 }
 
-/// A request that is under way at a place until this is dropped.
+/// A request at a place; it lasts until this is dropped.
 pub(super) struct Busy {
     all: Places,
     number: u64,
 }
 
 impl Places {
-    /// As many places as `all`, of which one peer gets at most `share`.
+    /// Creates `all` places, of which one peer gets at most `share`.
     pub(super) fn new(all: usize, share: usize) -> Self {
         Self(Arc::new(Mutex::new(Table { all, share, taken: BTreeMap::new(), now: 0 })))
     }
 
-    /// A place for a connection of `peer`. None if every connection that could make room is within a request.
+    /// A place for a connection of `peer`. `None` if every connection that could make room is
+    /// handling a request.
     pub(super) fn take(&self, peer: IpAddr) -> Option<Place> {
         let (number, lost) = self.table().take(peer)?;
         Some(Place { all: self.clone(), number, lost })
@@ -44,7 +46,7 @@ impl Places {
 }
 
 impl Place {
-    /// A request has arrived: nobody else gets the place until it is answered.
+    /// Marks that a request has arrived: the place is kept until it is answered.
     pub(super) fn busy(&self) -> Busy {
         self.all.table().set_busy(self.number, true);
         Busy { all: self.all.clone(), number: self.number }
@@ -66,24 +68,25 @@ impl Drop for Busy {
 struct Table {
     all: usize,
     share: usize,
-    /// By a number that is never used again.
+    /// The taken places, by a number that is never reused.
     taken: BTreeMap<u64, Taken>,
-    /// Counts what happens here, as a clock without time.
+    /// Counts events, as a logical clock.
     now: u64,
 }
 
 struct Taken {
     peer: IpAddr,
-    /// Whether a request is under way; if not, its head has not arrived, or it is answered.
+    /// Whether a request is being handled. Otherwise its head has not arrived, or it has been
+    /// answered.
     busy: bool,
-    /// When it was accepted, or began or ended its last request.
+    /// When the connection was accepted, or began or ended its last request.
     since: u64,
     lost: CancellationToken,
 }
 
 impl Table {
     fn take(&mut self, peer: IpAddr) -> Option<(u64, CancellationToken)> {
-        // On a listener for both, ::ffff:10.0.0.1 is 10.0.0.1.
+        // On a listener for both protocols, ::ffff:10.0.0.1 is 10.0.0.1.
         let peer = peer.to_canonical();
         if !self.make_room(peer) {
             return None;
@@ -93,8 +96,9 @@ impl Table {
         Some((number, lost))
     }
 
-    /// Whether there is a place for `peer` now. The connection that ends for it is the one without a request that has waited
-    /// longest: of the peer's own if it has used up its share, else of whoever has most places, this one counted in.
+    /// Makes room for `peer`, if possible. Ends the connection without a request that has waited
+    /// longest: one of the peer's own if it has used up its share, otherwise one of the peer with
+    /// the most places, counting the new connection.
     fn make_room(&mut self, peer: IpAddr) -> bool {
         let count = |peer: IpAddr| self.taken.values().filter(|taken| taken.peer == peer).count();
         let has_its_share = count(peer) >= self.share;
@@ -140,7 +144,7 @@ mod tests {
         let busy = first.busy();
         let fourth = places.take(peer(4)).unwrap();
         assert_eq!(lost(&[&first, &second, &third, &fourth]), [false, true, false, false]);
-        // Between two requests it has waited since the last one.
+        // Between two requests, it has waited since the last one.
         drop(busy);
         let fifth = places.take(peer(5)).unwrap();
         assert_eq!(lost(&[&first, &third, &fourth, &fifth]), [false, true, false, false]);
@@ -171,7 +175,7 @@ mod tests {
         let _busy = [own[1].busy(), third.busy()];
         assert!(places.take(peer(2)).is_none(), "all of its share is within requests");
         assert!(places.take(peer(3)).is_some(), "and none of the others'");
-        // One address in both of its forms is one peer.
+        // Both forms of one address are one peer.
         assert!(places.take("::ffff:10.0.0.2".parse().unwrap()).is_none());
     }
 
@@ -182,7 +186,8 @@ mod tests {
         let many = [2, 2, 2].map(|last| places.take(peer(last)).unwrap());
         let newcomer = places.take(peer(3)).unwrap();
         assert_eq!(lost(&[&quiet, &many[0], &many[1], &many[2]]), [false, true, false, false]);
-        // However often it comes back, and from however many addresses, it is those that it takes them from.
+        // However often it comes back, and from however many addresses, only its own addresses lose
+        // places.
         let _again: Vec<_> = (0..50).flat_map(|_| [2, 4].map(|last| places.take(peer(last)).unwrap())).collect();
         assert_eq!(lost(&[&quiet, &newcomer]), [false, false]);
     }
@@ -194,7 +199,7 @@ mod tests {
         let busy = first.busy();
         drop(first);
         let second = places.take(peer(2)).unwrap();
-        // What is left of the first one's request changes nothing for others.
+        // The rest of the first one's request changes nothing for others.
         drop(busy);
         let _busy = second.busy();
         assert!(places.take(peer(3)).is_none());

@@ -1,4 +1,5 @@
-//! The probes, on a thread of their own: whatever holds the working thread, the kubelet gets its answer at once.
+//! The probes, on a thread of their own: the kubelet gets its answer at once, even if the working
+//! thread is blocked.
 
 use std::io;
 use std::thread;
@@ -13,23 +14,24 @@ use tokio::net::TcpListener;
 use super::{Problems, server};
 use crate::pulse::Pulse;
 
-/// A working thread that has not run for so long hangs. No look takes nearly as long, and one that is only slow must not be killed: it
-/// would begin again. The liveness probe of config/manager fails after three attempts, 20 s apart: the process ends within two minutes of
-/// the last thing that its thread did, before another replica takes over its lease, after 137 s.
+/// A working thread that has not run for this long hangs. No reconcile takes nearly as long, and
+/// one that is only slow must not be killed, since it would begin again. The liveness probe of
+/// config/manager fails after three attempts, 20 s apart: the process ends within two minutes of
+/// the last activity of its thread, before another replica takes over its lease, after 137 s.
 pub const HANGS: Duration = Duration::from_secs(60);
 
-/// Plenty, also for a debug build. What is never touched takes no memory.
+/// Enough even for a debug build. Pages that are never touched take no memory.
 const STACK: usize = 256 * 1024;
 
-/// Answers the probes until the process ends. It is alive while its working thread has run within `limit`, as `pulse` tells, and ready
-/// while there are no `problems`.
+/// Answers the probes until the process ends. The process is alive while its working thread has run
+/// within `limit` according to `pulse`, and ready while there are no `problems`.
 ///
 /// # Errors
 ///
-/// If the system has no thread for it.
+/// If the system can't provide a thread.
 pub fn probes(listener: TcpListener, problems: Problems, pulse: Pulse, limit: Duration) -> io::Result<()> {
     tracing::info!(address = super::address(&listener), "Serving probes");
-    // It leaves the runtime of the working thread.
+    // The listener leaves the runtime of the working thread.
     let listener = listener.into_std()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let serve = move || {
@@ -51,7 +53,7 @@ fn router(problems: Problems, pulse: Pulse, limit: Duration) -> Router {
                 return (StatusCode::OK, "ok\n".to_owned());
             }
             let silence = silence.as_secs();
-            (StatusCode::SERVICE_UNAVAILABLE, format!("the working thread has not run for {silence} s\n"))
+            (StatusCode::SERVICE_UNAVAILABLE, format!("the worker thread has not run for {silence} s\n"))
         }
     };
     let ready = |With(problems): With<Problems>| async move {
@@ -70,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// The answer to a probe, by whoever is not the working thread.
+    /// The answer to a probe, requested by another thread than the working one.
     fn ask(server: SocketAddr, path: &str) -> String {
         let mut stream = TcpStream::connect(server).unwrap();
         stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes()).unwrap();
@@ -79,7 +81,7 @@ mod tests {
         answer
     }
 
-    /// Probes of this thread, which works from now on.
+    /// Serves probes for this thread, which counts as the working thread from now on.
     async fn probed(limit: Duration) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (server, pulse) = (listener.local_addr().unwrap(), Pulse::default());
@@ -92,7 +94,7 @@ mod tests {
     #[tokio::test]
     async fn t8_probes_are_answered_while_the_working_thread_is_held() {
         let server = probed(Duration::from_secs(3600)).await;
-        // Until the answers are there, nothing else runs on this thread.
+        // Nothing else runs on this thread until the answers have arrived.
         let asked = thread::spawn(move || [ask(server, "/healthz"), ask(server, "/readyz")]);
         let [alive, ready] = asked.join().unwrap();
         assert!(alive.starts_with("HTTP/1.1 200 OK"), "{alive}");
@@ -113,7 +115,7 @@ mod tests {
             }
         };
         let hung = thread::spawn(until("HTTP/1.1 503 ")).join().unwrap();
-        assert!(hung.contains("the working thread has not run for 1 s"), "{hung}");
+        assert!(hung.contains("the worker thread has not run for 1 s"), "{hung}");
         tokio::task::spawn_blocking(until("HTTP/1.1 200 ")).await.unwrap();
     }
 }

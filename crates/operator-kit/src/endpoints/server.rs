@@ -1,4 +1,5 @@
-//! Accepting connections: few, short and limited, since whoever reaches the address may open some.
+//! Accepts connections: few, short and limited, since anybody who can reach the address may open
+//! some.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,22 +19,23 @@ use tower::ServiceExt as _;
 use super::demands::Tls;
 use super::places::{Place, Places};
 
-/// How much is left to whoever connects.
+/// Limits for clients.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    /// Connections at the same time.
+    /// The most connections at the same time.
     connections: usize,
-    /// Those of them that one address may have, so that it can't use them all up by requests.
+    /// The most of them from one address, so that its requests can't use up all.
     share: usize,
-    /// How long a handshake and the head of a request may take.
+    /// The longest time for a handshake, and for the head of a request.
     patience: Duration,
-    /// How long a connection may live: whoever is slow makes room in the end.
+    /// The longest life of a connection, after which even a slow client makes room.
     lifetime: Duration,
     /// Whether a connection serves more than one request.
     keep_alive: bool,
 }
 
-/// For the kubelet, which waits a second and makes a connection each time. Whoever opens many must not keep it out.
+/// For the kubelet, which waits one second and makes a new connection each time. A client that
+/// opens many must not keep it out.
 pub(super) const PROBES: Limits = Limits {
     connections: 256,
     share: 64,
@@ -50,19 +52,22 @@ pub(super) const METRICS: Limits = Limits {
     keep_alive: true,
 };
 
-/// The verified certificate of whoever is connected, if one was shown. Every request of the connection carries it.
+/// The verified certificate of the client, if it presented one. Every request of the connection
+/// carries it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Peer(pub(super) Option<CertificateDer<'static>>);
 
-/// Answers the connections of `listener` by `router` until it is dropped; over TLS if `tls` says how. Every connection is
-/// accepted: when there are too many, `places` says which one ends.
+/// Serves the connections of `listener` with `router` until this future is dropped; over TLS if
+/// `tls` is set. Every connection is accepted: if there are too many, `places` decides which one
+/// ends.
 pub(super) async fn serve(listener: TcpListener, tls: Option<Arc<Tls>>, router: Router, limits: Limits) {
     let places = Places::new(limits.connections, limits.share);
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Too many open files, or a connection that ended before it was accepted: others may come.
+                // Too many open files, or a connection that ended before it was accepted: others
+                // may follow.
                 tracing::debug!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -74,8 +79,8 @@ pub(super) async fn serve(listener: TcpListener, tls: Option<Arc<Tls>>, router: 
             let served = tokio::time::timeout(limits.lifetime, connection(stream, tls, router, limits, place));
             let _ = lost.run_until_cancelled(served).await;
         });
-        // Each gets its turn before the next one is accepted: a request that is here already is under way by then, and its
-        // connection is not closed for one that came later.
+        // Each connection gets its turn before the next one is accepted: a request that has already
+        // arrived is being handled by then, and its connection is not closed for a later one.
         tokio::task::yield_now().await;
     }
 }
@@ -154,7 +159,8 @@ mod tests {
         server
     }
 
-    /// Opens connections from `addresses` one after the other, says nothing, and keeps more of them than there are places.
+    /// Opens connections from `addresses` one after the other, sends nothing, and keeps more of
+    /// them than there are places.
     async fn flood(addresses: Vec<IpAddr>, server: SocketAddr, opened: Arc<AtomicUsize>) {
         let mut open = std::collections::VecDeque::new();
         for address in addresses.iter().cycle() {
@@ -175,7 +181,7 @@ mod tests {
         for (limits, addresses) in [
             (PROBES, others.clone()),
             (METRICS, others),
-            // And from the address of whoever asks.
+            // And from the address of the client that asks.
             (PROBES, vec![own]),
             (METRICS, vec![own]),
         ] {

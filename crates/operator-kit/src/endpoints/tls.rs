@@ -1,4 +1,5 @@
-//! The certificate of the metrics: the one in two files, read again when they change, or one of our own making.
+//! The certificate of the metrics: the one in two files, which are read again when they change, or
+//! a self-signed one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-/// The files are looked at again after so long, at the next handshake: nothing happens while nobody asks.
+/// How long the files are not checked again after a check. The check is made at a handshake, so
+/// nothing happens without clients.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// A certificate can't be used.
@@ -22,7 +24,7 @@ pub struct CertificateError {
     problem: String,
 }
 
-/// Where the certificate is.
+/// The files of the certificate.
 #[derive(Debug, Clone)]
 pub struct CertificateFiles {
     /// The certificate with its chain, as PEM.
@@ -31,11 +33,11 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
-/// A certificate with its key, as it is when it is asked for.
+/// A certificate with its key, which may be renewed between handshakes.
 #[derive(Debug, Clone)]
 pub struct Certificate(pub(super) Arc<dyn ResolvesServerCert>);
 
-/// The certificate of `files`; without files a new one that is signed by itself, as Go operators do.
+/// The certificate in `files`; without files a new self-signed one, as in Go operators.
 pub(super) fn certificate(files: Option<CertificateFiles>) -> Result<Certificate, CertificateError> {
     Ok(Certificate(match files {
         Some(files) => Arc::new(Reloaded::new(files)?),
@@ -45,8 +47,8 @@ pub(super) fn certificate(files: Option<CertificateFiles>) -> Result<Certificate
 
 fn self_signed() -> Result<CertifiedKey, CertificateError> {
     let unfit = |problem: String| CertificateError {
-        certificate: "made at the start".into(),
-        key: "made at the start".into(),
+        certificate: "(self-signed)".into(),
+        key: "(self-signed)".into(),
         problem,
     };
     let made =
@@ -57,15 +59,15 @@ fn self_signed() -> Result<CertifiedKey, CertificateError> {
 fn certified(certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, String> {
     let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
         .collect::<Result<_, _>>()
-        .map_err(|error| format!("the certificate is no PEM: {error}"))?;
+        .map_err(|error| format!("the certificate is not valid PEM: {error}"))?;
     if chain.is_empty() {
-        return Err("there is no certificate in it".to_owned());
+        return Err("the certificate file contains no certificate".to_owned());
     }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("the key is no PEM: {error}"))?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("the key is not valid PEM: {error}"))?;
     let key = rustls::crypto::ring::sign::any_supported_type(&key).map_err(|error| error.to_string())?;
     let certified = CertifiedKey::new(chain, key);
     match certified.keys_match() {
-        Err(error) => Err(format!("the key is not that of the certificate: {error}")),
+        Err(error) => Err(format!("the key does not belong to the certificate: {error}")),
         Ok(()) => Ok(certified),
     }
 }
@@ -79,7 +81,7 @@ impl ResolvesServerCert for Fixed {
     }
 }
 
-/// A certificate that is renewed while the process runs, by whoever mounts the files.
+/// A certificate in files that are renewed while the process runs.
 #[derive(Debug)]
 struct Reloaded {
     files: CertificateFiles,
@@ -120,14 +122,15 @@ impl ResolvesServerCert for Reloaded {
             if found.as_ref().is_ok_and(|read| *read == known.read) {
                 return Some(known.key.clone());
             }
-            // Both files change, one after the other: what does not fit together now may in a moment.
+            // Both files change, one after the other: if they do not match now, they may in a
+            // moment.
             match found.and_then(|read| certified(&read.0, &read.1).map(|key| (read, key))) {
                 Ok((read, key)) => {
-                    tracing::info!("the metrics certificate is renewed");
+                    tracing::info!("the metrics certificate was reloaded");
                     (known.read, known.key) = (read, Arc::new(key));
                 }
                 Err(problem) => {
-                    tracing::warn!(problem, "the metrics certificate can't be renewed; the old one is used")
+                    tracing::warn!(problem, "the metrics certificate can't be reloaded; the old one stays in use")
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! Whether this process may write. Asked before every single request that could change something, whoever sends it.
+//! Whether this process may write. Checked before every single request that could change something,
+//! whichever part sends it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,11 +13,11 @@ use tower::BoxError;
 
 use crate::clock;
 
-/// Milliseconds of [`clock::uptime`] that are never reached.
+/// A number of milliseconds of [`clock::uptime`] that is never reached.
 const ALWAYS: u64 = u64::MAX;
 
-/// A leave to write that ends by itself: a leader that is cut off, suspended or slow stops in time without anybody
-/// telling it. Clones are one and the same.
+/// A permission to write that expires by itself: a leader that is cut off, suspended or slow stops
+/// in time without being told. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Fence {
     /// Milliseconds of [`clock::uptime`] until which requests may be sent.
@@ -30,7 +31,7 @@ pub struct Fence {
 pub struct NotLeading;
 
 impl Fence {
-    /// Open for good: a process that is alone.
+    /// Permanently open, for a process without replicas.
     #[must_use]
     pub fn open() -> Self {
         Self { until: Arc::new(AtomicU64::new(ALWAYS)), opened: Arc::default() }
@@ -59,24 +60,24 @@ impl Fence {
         }
     }
 
-    /// How long writes may still be sent.
+    /// How much longer writes may be sent.
     pub(super) fn remaining(&self) -> Duration {
         let until = Duration::from_millis(self.until.load(Ordering::SeqCst));
         until.saturating_sub(clock::uptime())
     }
 
-    /// Open until `uptime`.
+    /// Opens the fence until `uptime`.
     pub(super) fn open_until(&self, uptime: Duration) {
         self.until.store(u64::try_from(uptime.as_millis()).unwrap_or(ALWAYS), Ordering::SeqCst);
         self.opened.notify_waiters();
     }
 
-    /// Closed from now on.
+    /// Closes the fence.
     pub(super) fn close(&self) {
         self.until.store(0, Ordering::SeqCst);
     }
 
-    /// `client`, whose writes are sent only while this is open. Reading and trying (dry run) are always allowed.
+    /// `client`, which sends writes only while this is open. Reads and dry runs are always sent.
     #[must_use]
     pub fn guard(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
@@ -94,7 +95,7 @@ impl Fence {
     }
 }
 
-/// Whether a request could change something. A dry run can't, and a review is a question.
+/// Whether a request could change something. A dry run can't, and a review is only a question.
 fn writes(method: &Method, uri: &http::Uri) -> bool {
     let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let parameters = uri.query().unwrap_or_default();
@@ -125,7 +126,8 @@ mod tests {
         }
     }
 
-    /// What is sent to a server that answers everything, through a fence: a read, a dry run and a write.
+    /// The requests that pass a fence to a server that answers everything: of a read, a dry run and
+    /// a write.
     async fn passed(fence: &Fence) -> Vec<String> {
         let sent = Arc::new(std::sync::Mutex::new(Vec::new()));
         let seen = sent.clone();

@@ -1,5 +1,6 @@
-//! What a lease says, and what follows from it. Pure: who holds it is read from the object, how long it has been so is
-//! measured by whoever reads it. Clocks of two machines are never compared, so a clock that is set does no harm.
+//! What a lease means. Pure: the holder is read from the object, and how long it has been unchanged
+//! is measured by the reader. Clocks of two machines are never compared, so setting a clock does no
+//! harm.
 
 use std::time::Duration;
 
@@ -9,15 +10,15 @@ use k8s_openapi::jiff::Timestamp;
 
 /// How often a lease is renewed, and when it is lost.
 ///
-/// The defaults are those of OpenShift for components that survive a minute without API server: 137, 107 and 26 s
-/// (library-go, `LeaderElectionDefaulting`).
+/// The defaults are those of OpenShift for components that survive a minute without an API server:
+/// 137, 107 and 26 s (library-go, `LeaderElectionDefaulting`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// How long a lease that is not renewed keeps others away.
     pub lease_duration: Duration,
     /// How long after its last renewal a leader stops writing.
     pub renew_deadline: Duration,
-    /// The pause between two renewals, and between two tries.
+    /// The pause between two renewals, and between two attempts.
     pub retry_period: Duration,
 }
 
@@ -32,28 +33,29 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// What is wrong with it, in words of the flags. The rules are client-go's, which leave a leader time for another try.
+    /// The problems of these values, worded with the flags. The rules are those of client-go, which
+    /// leave a leader time for a second attempt.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let Self { lease_duration, renew_deadline, retry_period } = *self;
         let mut problems = Vec::new();
         if retry_period < Duration::from_millis(100) {
-            problems.push("--leader-election-retry-period is at least 100ms".to_owned());
+            problems.push("--leader-election-retry-period must be at least 100ms".to_owned());
         }
         if lease_duration.subsec_nanos() != 0 || lease_duration.is_zero() {
             problems
-                .push("--leader-election-lease-duration is a whole number of seconds: a Lease says no less".to_owned());
+                .push("--leader-election-lease-duration must be a whole number of seconds, as in a Lease".to_owned());
         }
         if renew_deadline <= retry_period.mul_f64(1.2) {
             problems.push(
                 "--leader-election-renew-deadline must be more than 1.2 times --leader-election-retry-period: a leader \
-                 has to be able to try twice"
+                 must be able to try twice"
                     .to_owned(),
             );
         }
         if lease_duration <= renew_deadline {
             problems.push(
-                "--leader-election-lease-duration must be longer than --leader-election-renew-deadline: else another \
+                "--leader-election-lease-duration must be longer than --leader-election-renew-deadline: otherwise another \
                  replica could start before this one has stopped"
                     .to_owned(),
             );
@@ -62,18 +64,18 @@ impl Timing {
     }
 }
 
-/// What to do next about a lease.
+/// The next step with a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LeaseStep {
-    /// There is none: create it.
+    /// It does not exist: create it.
     Create,
-    /// Nobody holds it any more: take it, in the version that was read.
+    /// Nobody holds it any longer: take it, in the version that was read.
     Take,
-    /// Somebody holds it for so long, unless it changes.
+    /// Somebody holds it for this long, unless it changes.
     Wait(Duration),
 }
 
-/// The duration of a lease that was given back, as client-go writes it.
+/// The duration in a lease that was released, as client-go writes it.
 const RELEASED: Duration = Duration::from_secs(1);
 
 /// How long a lease keeps others away.
@@ -82,24 +84,25 @@ pub(super) fn lasts(lease: &Lease) -> Duration {
     Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
 }
 
-/// What to do about `lease`, which has been seen unchanged for `unchanged`.
+/// The next step with `lease`, which has been seen unchanged for `unchanged`.
 pub(super) fn decide(lease: Option<&Lease>, unchanged: Duration) -> LeaseStep {
     let Some(lease) = lease else { return LeaseStep::Create };
     let lasts = lasts(lease);
     match holder(lease) {
-        // Whoever gives it back writes one second. One that is emptied by somebody else may have a holder who does not know yet.
+        // A holder that releases it writes one second. If somebody else emptied it, its holder may
+        // not know yet.
         None if lasts <= RELEASED => LeaseStep::Take,
         _ if unchanged >= lasts => LeaseStep::Take,
         _ => LeaseStep::Wait(lasts - unchanged),
     }
 }
 
-/// Who holds it.
+/// The holder of the lease.
 pub(super) fn holder(lease: &Lease) -> Option<&str> {
     lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 
-/// The lease as `me` holds it from `now` on; `found` is what was there.
+/// The lease as `me` holds it from `now` on, made from the existing one, `found`.
 pub(super) fn held(found: Option<Lease>, name: &str, me: &str, timing: &Timing, now: Timestamp) -> Lease {
     let mut lease = found.unwrap_or_else(|| Lease {
         metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
@@ -120,7 +123,7 @@ pub(super) fn held(found: Option<Lease>, name: &str, me: &str, timing: &Timing, 
     lease
 }
 
-/// The lease as nobody holds it: whoever wants it takes it at once.
+/// The lease without a holder: any replica takes it at once.
 pub(super) fn released(mut lease: Lease, now: Timestamp) -> Lease {
     if let Some(spec) = lease.spec.as_mut() {
         spec.holder_identity = Some(String::new());
@@ -131,7 +134,7 @@ pub(super) fn released(mut lease: Lease, now: Timestamp) -> Lease {
     lease
 }
 
-/// The API server takes exactly six digits.
+/// The time in microseconds: the API server requires exactly six digits.
 fn micros(now: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
 }
@@ -171,7 +174,7 @@ mod tests {
         }
     }
 
-    /// What the holder's clock says is not looked at.
+    /// The times of the holder's clock are ignored.
     #[test]
     fn times_in_the_lease_decide_nothing() {
         for time in [at(0), at(4_000_000_000)] {

@@ -1,8 +1,9 @@
-//! Leader election: of several replicas one works, by a Lease with the semantics of client-go.
+//! Leader election: one of several replicas works, by a Lease with the semantics of client-go.
 //!
-//! The leader renews its lease; each renewal opens the [`Fence`] for a while that is shorter than others wait. A leader
-//! that can't renew, is suspended or cut off has stopped writing before another one can start, without being told. Our
-//! own module, since kube has none and the published ones let a holder that can't reach the server go on believing.
+//! The leader renews its lease; each renewal opens the [`Fence`] for a while that is shorter than
+//! others wait. A leader that can't renew, is suspended or is cut off has stopped writing before
+//! another one can start, without being told. This is our own module, because kube has none and in
+//! the published ones a holder that can't reach the server still believes that it leads.
 
 mod fence;
 mod lease;
@@ -22,9 +23,9 @@ pub use fence::{Fence, NotLeading};
 pub use lease::Timing;
 use lease::{LeaseStep, decide, held, holder, lasts, released};
 
-/// The pause after an error; a standby that was told nothing asks no more often.
+/// The pause after an error; a standby that learns nothing asks no more often.
 const ERROR_PAUSE: Duration = Duration::from_secs(2);
-/// How long giving the lease back may take when the process ends.
+/// The longest time for releasing the lease when the process ends.
 const RELEASE_LIMIT: Duration = Duration::from_millis(1500);
 
 /// One replica's part in the election.
@@ -37,21 +38,23 @@ pub struct Election {
     fence: Fence,
 }
 
-/// Why a leader is none any more.
+/// Why a leader no longer leads.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {
-    /// The server did not answer in time, or the process was not running.
+    /// The server did not answer in time, or the process did not run.
     #[error("the lease could not be renewed within {} s; another replica may take over", .0.as_secs())]
     Late(Duration),
-    /// Somebody else holds it.
+    /// Another replica holds it.
     #[error("{0} holds the lease now")]
     Taken(String),
 }
 
 impl Election {
-    /// An election for the lease `name` in `namespace`, in which this process is `identity`, which no other may be.
+    /// An election for the lease `name` in `namespace`, in which this process is called `identity`,
+    /// which must be unique.
     ///
-    /// `client` must not repeat requests by itself: a renewal that arrives late is worse than one that fails.
+    /// `client` must not repeat requests by itself: a renewal that arrives late is worse than one
+    /// that fails.
     #[must_use]
     pub fn new(client: Client, namespace: &str, name: &str, identity: String, timing: Timing) -> Self {
         Self {
@@ -64,13 +67,14 @@ impl Election {
         }
     }
 
-    /// Open while this process leads.
+    /// The fence, which is open while this process leads.
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.fence.clone()
     }
 
-    /// Waits until the lease is held. What keeps it from that is logged once for each change of the reason.
+    /// Waits until the lease is held. What prevents that is logged once for each change of the
+    /// reason.
     pub async fn acquire(&self) -> Held<'_> {
         let mut said = String::new();
         let mut say = |problem: String| {
@@ -81,7 +85,7 @@ impl Election {
         };
         let mut seen: Option<(Option<Lease>, Duration)> = None;
         loop {
-            // As it was when it was seen first; what comes later only makes the wait longer.
+            // As of when it was first seen; anything later only makes the wait longer.
             let (lease, since) = match seen.take() {
                 Some(seen) => seen,
                 None => match self.in_time(self.leases.get_opt(&self.name)).await {
@@ -102,7 +106,7 @@ impl Election {
                             tracing::info!(lease = self.name, identity = self.identity, "this replica leads");
                             return Held { election: self, lease };
                         }
-                        // Another one was faster.
+                        // Another replica was faster.
                         Err(ClusterError::Moved) => {}
                         Err(error) => {
                             say(self.problem(&error));
@@ -114,21 +118,22 @@ impl Election {
                     let Some(lease) = lease else { continue };
                     let held_for = lasts(&lease);
                     say(format!(
-                        "waiting for the lease {} that {} holds",
+                        "waiting for the lease {}, which {} holds",
                         self.name,
                         holder(&lease).unwrap_or_default()
                     ));
                     seen = match tokio::time::timeout(pause, self.changed(&lease)).await {
                         Ok(Some(change)) => Some((change, clock::uptime())),
                         Ok(None) => {
-                            // The watch is only to be faster: without it the lease is read again.
+                            // The watch only makes it faster: without it, the lease is read again.
                             tokio::time::sleep(self.timing.retry_period.min(pause)).await;
                             self.reread(lease, since).await
                         }
                         Err(_) => self.reread(lease, since).await,
                     };
                     if matches!(seen, Some((None, _))) {
-                        // Somebody deleted it; its holder finds out at the next renewal, and may write until then.
+                        // Somebody deleted it. Its holder finds out at the next renewal, and may
+                        // write until then.
                         tokio::time::sleep(held_for).await;
                         seen = None;
                     }
@@ -137,7 +142,8 @@ impl Election {
         }
     }
 
-    /// The lease as it is now, and since when it has been seen like that; `None` if it can't be read.
+    /// The lease as it is now, and since when it has been seen like that; `None` if it can't be
+    /// read.
     async fn reread(&self, known: Lease, since: Duration) -> Option<(Option<Lease>, Duration)> {
         let found = self.in_time(self.leases.get_opt(&self.name)).await.ok()?;
         let is_same = found
@@ -161,7 +167,7 @@ impl Election {
         }
     }
 
-    /// Writes the lease as ours, if it is still `found`.
+    /// Writes the lease as ours, if it has not changed since `found`.
     async fn write(&self, found: Option<Lease>) -> kube::Result<Lease> {
         let is_new = found.is_none();
         let lease = held(found, &self.name, &self.identity, &self.timing, clock::now());
@@ -172,7 +178,7 @@ impl Election {
         }
     }
 
-    /// A hung request is given up: there must be time for another one.
+    /// Gives up a request that hangs, to leave time for another one.
     async fn in_time<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, ClusterError> {
         let limit = self.timing.retry_period;
         match tokio::time::timeout(limit, request).await {
@@ -206,11 +212,12 @@ pub struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Renews the lease until it is lost, or until `done`, when it is given back so that another replica need not wait.
+    /// Renews the lease until it is lost, or until `done`; then it is released so that another
+    /// replica need not wait.
     ///
     /// # Errors
     ///
-    /// When it is lost. The fence is closed then.
+    /// If it is lost. The fence is closed then.
     pub async fn hold(mut self, done: CancellationToken) -> Result<(), Lost> {
         let election = self.election;
         loop {
@@ -245,7 +252,7 @@ impl Held<'_> {
                 self.lease = lease;
                 election.fence.open_until(sent + election.timing.renew_deadline);
             }
-            // Edited, gone, or taken by somebody.
+            // Edited, deleted, or taken by somebody.
             Err(ClusterError::Moved | ClusterError::NotFound { .. }) => {
                 match election.in_time(election.leases.get_opt(&election.name)).await {
                     Ok(Some(found)) => match holder(&found) {
@@ -255,7 +262,7 @@ impl Held<'_> {
                         }
                         other => return Err(Lost::Taken(other.unwrap_or("nobody").to_owned())),
                     },
-                    // Whoever deletes it invites everybody: the first one to create it again leads.
+                    // After a deletion, the first replica that creates it again leads.
                     Ok(None) => return Err(Lost::Taken("nobody".to_owned())),
                     Err(error) => tracing::warn!(%error, "the lease can't be read; trying again"),
                 }
@@ -267,20 +274,20 @@ impl Held<'_> {
         if election.fence.is_open() { Ok(()) } else { Err(late()) }
     }
 
-    /// The lease was edited, and is still ours: the renewal that was refused is made once more.
+    /// Repeats a refused renewal once: the lease was edited, but is still ours.
     async fn renew_again(&mut self, sent: Duration) {
         let election = self.election;
         match election.in_time(election.write(Some(self.lease.clone()))).await {
             Ok(lease) => {
                 self.lease = lease;
-                // From the first try on: that is the safe side.
+                // Counted from the first attempt, which is the safe side.
                 election.fence.open_until(sent + election.timing.renew_deadline);
             }
             Err(error) => tracing::warn!(%error, "the lease could not be renewed; trying again"),
         }
     }
 
-    /// Gives the lease back, also one that was edited since it was renewed.
+    /// Releases the lease, even if it was edited since it was renewed.
     async fn release(self) {
         let election = self.election;
         election.fence.close();
@@ -297,11 +304,11 @@ impl Held<'_> {
             }
         };
         match tokio::time::timeout(RELEASE_LIMIT, write).await {
-            Ok(Ok(_)) => tracing::info!(lease = election.name, "the lease is given back"),
+            Ok(Ok(_)) => tracing::info!(lease = election.name, "the lease is released"),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the lease could not be given back; another replica waits for its end")
+                tracing::warn!(%error, "the lease could not be released; other replicas wait until it expires")
             }
-            Err(_) => tracing::warn!("the lease could not be given back in time; another replica waits for its end"),
+            Err(_) => tracing::warn!("the lease could not be released in time; other replicas wait until it expires"),
         }
     }
 }

@@ -21,7 +21,9 @@ pub(super) fn kubelet_draft(role: &str, planned: &[PlannedFeature]) -> Option<Dr
         }
     }
     let missing = missing.into_iter();
-    shared.add_notes(missing.map(|needed| format!("part of it has no effect without the feature {needed}")));
+    shared.add_notes(
+        missing.map(|needed| format!("part of it has no effect without the feature {needed}: enable that feature too")),
+    );
     let name = if role == "worker" { "virt-perf-settings".to_owned() } else { format!("virt-perf-settings-{role}") };
     let object = json!({
         "apiVersion": "machineconfiguration.openshift.io/v1",

@@ -25,8 +25,8 @@ pub(crate) fn left_out_features(situation: &Situation<'_>) -> Result<Vec<LeftOut
 
 /// A note on load-aware rebalancing, which is a profile of its own.
 fn descheduler_note() -> LeftOutFeature {
-    let reason = "it is a configuration of its own, load-aware-rebalancing, so that one owner writes the descheduler: set its action to \
-                  DryRun for a plan";
+    let reason = "it is a separate profile, load-aware-rebalancing, so that only one configuration writes the descheduler: to plan it, set \
+                  spec.action of VirtPlatformConfig load-aware-rebalancing to DryRun";
     LeftOutFeature { feature: "loadAwareRebalancing".to_owned(), reason: reason.to_owned() }
 }
 
@@ -40,8 +40,8 @@ fn control_plane_exclusion(feature: &Feature, situation: &Situation<'_>) -> Opti
     };
     situation.roles().contains(&"master").then(|| {
         format!(
-            "not for the machines of the control plane, which carry virtual machines here: {because}. Set \
-             options.platformBaseline.features.{} to Enabled for them too",
+            "it is not planned for control-plane machines, although they can run virtual machines here: {because}. To plan it for \
+             them too, set spec.options.platformBaseline.features.{} to Enabled",
             feature.name
         )
     })

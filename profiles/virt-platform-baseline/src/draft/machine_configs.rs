@@ -25,7 +25,7 @@ pub(super) fn machine_config_draft(
     let object = machine_config(&(configs.name)(role), role, &(configs.payload)(options))?;
     let missing = feature
         .missing_needs(planned)
-        .map(|needed| format!("it has no effect without the feature {needed}, unless the machines have that already"));
+        .map(|needed| format!("it has no effect without the feature {needed}, unless the machines are already set up for that: otherwise enable that feature too"));
     let notes = notes.iter().cloned().chain(note_for_role).chain(missing).collect();
     let draft = Draft::new(format!("{}-{role}", kebab_case(name)), Body::Ensure(object), *does);
     Ok(Some(Draft { wave: WAVE_OF_MACHINES, notes, ..feature.assign(draft) }))

@@ -23,15 +23,16 @@ pub(crate) const EXPORTER_SETTINGS: [(&str, &str); 14] = [
     ("LOG_LEVEL", "info"),
 ];
 
-/// The exporter of metrics of virtual machines.
+/// The exporter of virtual machine metrics.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct MetricsExporter {
-    /// Its image; it is not planned without.
+    /// The image of the exporter. The feature metricsExporter requires it; setting it enables the
+    /// feature, unless that is Disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1, max = 500))]
     pub(crate) image: Option<String>,
-    /// Settings of the exporter by name, as ENABLE_EBPF: \"false\".
+    /// Settings of the exporter by name, for example ENABLE_EBPF: "false".
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) env: BTreeMap<String, String>,
 }
@@ -43,7 +44,7 @@ impl MetricsExporter {
         let known: Vec<_> = EXPORTER_SETTINGS.iter().map(|(name, _)| *name).collect();
         if let Some(name) = self.env.keys().find(|name| !known.contains(&name.as_str())) {
             return Some(format!(
-                "metricsExporter.env has {name}, which is no setting of it: there are {}",
+                "metricsExporter.env has {name}, which is not a setting of the exporter: the settings are {}",
                 known.join(", ")
             ));
         }
@@ -61,7 +62,8 @@ impl MetricsExporter {
             };
             if !seconds.is_some_and(|seconds: u32| (1..=limit).contains(&seconds)) {
                 return Some(format!(
-                    "metricsExporter.env has {name} {value:?}: it must be seconds or minutes, as 30s, and at most {limit}s, or alerts fire"
+                    "metricsExporter.env sets {name} to {value:?}: it must be in seconds or minutes, for example 30s, and at most {limit}s, because \
+                     alerts fire if it is longer"
                 ));
             }
         }

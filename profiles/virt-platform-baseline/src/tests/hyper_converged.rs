@@ -13,7 +13,7 @@ fn ksm_for_zero_pages_keeps_out_of_the_way_of_kubevirts_own() {
     ] {
         let hyper_converged = json!({"apiVersion": format!("hco.kubevirt.io/{version}"), "spec": spec});
         let why = Cluster { hyper_converged, ..Cluster::default() }.reason_left_out("ksmZeroPages", wants.clone());
-        assert!(why.contains("take it out first"), "{why}");
+        assert!(why.contains("remove that field first"), "{why}");
     }
     let empty = json!({"apiVersion": "hco.kubevirt.io/v1", "spec": {"virtualization": {"ksmConfiguration": {}}}});
     let names = Cluster { hyper_converged: empty, ..Cluster::default() }.item_names(wants);

@@ -56,7 +56,7 @@ fn m14_the_control_plane_swaps_only_where_the_options_say_so() {
         let names = cluster.item_names(json!({}));
         assert!(!names.contains(&"swap-master".to_owned()), "{names:?}");
         let why = cluster.reason_left_out("swap", json!({}));
-        assert!(why.contains("share a disk") && why.ends_with("features.swap to Enabled for them too"), "{why}");
+        assert!(why.contains("share a disk") && why.ends_with("features.swap to Enabled"), "{why}");
         let planned = cluster.drafts(json!({"features": {"swap": "Enabled"}}));
         assert!(draft_named(&planned, "swap-master").notes[0].contains("fast enough for etcd"), "{planned:?}");
         assert!(planned.iter().filter(|draft| draft.name == "swap-worker").all(|draft| draft.notes.is_empty()));
@@ -96,7 +96,9 @@ fn swap_is_left_out_where_kubelets_read_no_settings() {
     );
     assert!(planned(&old, enabled.clone()));
     let drafts = old.drafts(enabled);
-    assert!(draft_named(&drafts, "swap-worker").notes.iter().any(|note| note.contains("does nothing yet")));
+    assert!(
+        draft_named(&drafts, "swap-worker").notes.iter().any(|note| note.contains("has no effect until you update"))
+    );
 }
 
 /// Machines of a cluster with a hosted control plane are set up elsewhere. The kinds are served

@@ -14,7 +14,10 @@ fn hardware_decides_unless_the_option_does() {
         "metadata": {"annotations": {"platform.kubevirt.io/enable-pci-passthrough": "true"}}});
     let mut cluster = Cluster { hyper_converged: asked, ..Cluster::default() };
     let why = cluster.reason_left_out("pciPassthrough", json!({}));
-    assert!(why.starts_with("no node has PCI devices for virtual machines: set options.platformBaseline"), "{why}");
+    assert!(
+        why.starts_with("no node is labeled as having PCI devices for virtual machines: if that is wrong"),
+        "{why}"
+    );
     let enabled = cluster.drafts(json!({"features": {"pciPassthrough": "Enabled"}}));
     assert!(
         draft_named(&enabled, "pci-passthrough-worker").notes[0].contains("because the options ask for it"),

@@ -21,15 +21,18 @@ fn w_42_machines_are_fenced_by_something_that_is_there() {
         ..Cluster::default()
     };
     let why = without.reason_left_out("nodeHealthCheck", json!({}));
-    assert!(why.contains("no kind FenceAgentsRemediationTemplate"), "{why}");
+    assert!(why.contains("does not serve kind FenceAgentsRemediationTemplate"), "{why}");
     let enabled = without.drafts(json!({"features": {"nodeHealthCheck": "Enabled"}}));
-    assert!(draft_named(&enabled, "node-health-check").notes[0].contains("no kind FenceAgents"), "{enabled:?}");
+    assert!(
+        draft_named(&enabled, "node-health-check").notes[0].contains("does not serve kind FenceAgents"),
+        "{enabled:?}"
+    );
     let selector = |masters_schedulable, nodes| {
         let cluster = Cluster { hyper_converged: asked.clone(), masters_schedulable, nodes, ..Cluster::default() };
         let planned = cluster.drafts(json!({}));
         let check = draft_named(&planned, "node-health-check");
         assert_eq!(check.unwanted, ["/spec/maxUnhealthy"]);
-        assert!(check.notes[0].contains("which you make") && check.notes[1].contains("pauseRequests"), "{check:?}");
+        assert!(check.notes[0].contains("you must create") && check.notes[1].contains("pauseRequests"), "{check:?}");
         (object(check)["spec"]["selector"]["matchExpressions"].as_array().unwrap().len(), check.notes.len())
     };
     let workers: &[_] = &["workers that are no control plane"];
@@ -113,7 +116,7 @@ fn w_35_settings_of_the_exporter_are_texts() {
     assert!(!alerts(all_features("Enabled")).contains("KMEeBPFSubsystemDown"), "what is switched off is not down");
     assert!(alerts(json!({"metricsExporter": {"image": "exporter:1"}})).contains("KMEeBPFSubsystemDown"));
     for (env, problem) in [
-        (json!({"ENABLE_ALL": "true"}), "no setting of it"),
+        (json!({"ENABLE_ALL": "true"}), "not a setting of the exporter"),
         (json!({"QMP_POLL_INTERVAL": "5m"}), "at most 150s"),
         (json!({"KVM_POLL_INTERVAL": "2m"}), "at most 90s"),
         (json!({"QGA_POLL_INTERVAL": "0s"}), "seconds or minutes"),

@@ -1,4 +1,4 @@
-//! Who may start what: the rules by which a plan counts as approved.
+//! The rules by which a plan counts as approved.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,18 +16,19 @@ use crate::plan::hash;
 use crate::plan::wire::REPLACED_LIMIT;
 use object::limits::{cut_text, within_line};
 
-/// A plan that took the place of another one must have been readable for this long before the edit that approves it by the action alone;
-/// else nobody can know which of the two was read. Only a hash names the one that was.
+/// How long a plan that replaced another one must have been readable before an edit approves it by
+/// the action alone. Otherwise nobody can know which of the two was read; only a hash says so.
 const SETTLED: Duration = Duration::from_secs(60);
-/// The longest time from a decision to its status: a look takes no longer.
+/// The longest time from a decision until its status is stored: a reconcile takes no longer.
 const STORING: Duration = Duration::from_secs(60);
-/// So many corrections without a person within so long a time are a fight, and no correction.
+/// This many corrections without a person within this time are a fight with another writer.
 pub(in crate::plan) const THRASHING: (usize, Duration) = (3, Duration::from_secs(3600));
 
-/// The longest text of an approval, as in the CRD, and as many replaced values as it remembers.
+/// The longest text of an approval, as in the CRD.
 const TEXT_LIMIT: usize = 512;
 
-/// Why a plan is not approved, although the action is Apply. The text says how to approve it.
+/// Why a plan is not approved although it could be executed. [`Waiting::remedy`] says how to
+/// approve it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waiting {
     /// The action is not Apply.
@@ -37,58 +38,59 @@ pub enum Waiting {
     },
     /// Nobody approved this plan.
     NotApproved,
-    /// It was approved by an edit that came too soon after it had taken the place of another one.
+    /// It was approved by an edit that came too soon after it had replaced another plan.
     TooSoon,
     /// A hash in spec names another plan.
     NamesAnother {
-        /// That plan.
+        /// The hash in spec.
         named: String,
-        /// The one that would be carried out.
+        /// The hash of the plan that would be carried out.
         plan: String,
     },
-    /// It was asked for in advance, but holds something that must be read first.
+    /// Apply was set in advance, but the plan holds something that must be read first.
     NeedsReview,
-    /// An automatic policy approves what an edit of the options makes, and there is something else in the plan.
+    /// The automatic policy approves what an edit of the options leads to, and the plan contains
+    /// something else.
     NotByPolicy,
-    /// It was put back without asking several times already, and somebody changes it again and again.
+    /// It was restored without a person several times already, and somebody keeps changing it.
     Thrashing,
 }
 
 impl Waiting {
-    /// What the user can do to have the plan executed.
+    /// The way in which the user can have the plan executed.
     #[must_use]
     pub fn remedy(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::NamesAnother { named, plan } => {
                 let (named, plan) = (hash::short(named), hash::short(plan));
                 return Cow::Owned(format!(
-                    "spec.approvedPlanHash names plan {named}, and this is plan {plan}: nothing is carried out. Read this plan, then set \
+                    "spec.approvedPlanHash names plan {named}, but this is plan {plan}, so nothing is carried out. Read this plan, then set \
                      spec.approvedPlanHash to status.planHash."
                 ));
             }
             Self::NotAsked { names_another: false } => "Read the diffs, then set spec.action to Apply.",
             Self::NotAsked { names_another: true } => {
-                "Read the diffs, then set spec.approvedPlanHash, which names another plan, to status.planHash, and spec.action to Apply."
+                "Read the diffs, then set spec.approvedPlanHash (which names another plan) to status.planHash, and spec.action to Apply."
             }
             Self::NotApproved => {
-                "Action Apply alone does not approve it: set spec.approvedPlanHash to status.planHash, or set the action to \
-                 DryRun and, after reading the plan, to Apply."
+                "spec.action Apply alone does not approve this plan. Read it, then set spec.approvedPlanHash to status.planHash; or set \
+                 spec.action to DryRun and, after reading the plan, back to Apply."
             }
             Self::TooSoon => {
-                "The plan took the place of another one within the minute before action Apply was set, so nobody can tell which of them \
-                 was read: read this one and set spec.approvedPlanHash to status.planHash."
+                "This plan replaced another one within a minute of spec.action being set to Apply, so it is unclear which of the two was \
+                 read. Read this plan, then set spec.approvedPlanHash to status.planHash."
             }
             Self::NotByPolicy => {
-                "spec.approvalPolicy Automatic approves what an edit of the options makes, and not what others have changed since a plan \
-                 was carried out: read the diffs, then set spec.approvedPlanHash to status.planHash."
+                "spec.approvalPolicy Automatic approves only what an edit of the options changes, but this plan holds something else. Read \
+                 the diffs, then set spec.approvedPlanHash to status.planHash."
             }
             Self::Thrashing => {
-                "spec.bypassOptimisticLock has put it back three times within the hour, and somebody changes it again: agree \
-                 with who does it, then set spec.approvedPlanHash to status.planHash, or keep their value."
+                "spec.bypassOptimisticLock has reverted the drift three times within the last hour, but it was changed again. Agree on a \
+                 value with its other writers, then set spec.approvedPlanHash to status.planHash, or keep their value."
             }
             Self::NeedsReview => {
-                "Apply was asked for in advance, but this plan takes something from others and must be read first: set \
-                 spec.approvedPlanHash to status.planHash."
+                "spec.action was Apply before the plan existed, but this plan takes fields or entries from others, removes something, or \
+                 can't be previewed completely. Read it, then set spec.approvedPlanHash to status.planHash."
             }
         })
     }
@@ -98,7 +100,7 @@ impl Waiting {
 ///
 /// # Errors
 ///
-/// Why not.
+/// The reason why not.
 pub fn granted(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<Approval, Waiting> {
     let how = rule(seen, plan, now)?;
     let edit = match how {
@@ -126,7 +128,8 @@ fn rule(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<ApprovedBy, 
     if stops(Guard::NotApply, wanted.action != Action::Apply) {
         return Err(Waiting::NotAsked { names_another: another.is_some() });
     }
-    // One that was carried out and stays in spec names nothing that is to come: what needs no person goes on.
+    // A hash that was carried out and stays in spec does not concern a later plan: rules that need
+    // no person still apply.
     let used = planned.and_then(|planned| planned.used_plan_hash.as_ref());
     let names_another = || {
         let named = another.filter(|_| stops(Guard::OtherHash, true))?;
@@ -159,8 +162,8 @@ fn rule(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<ApprovedBy, 
     let waited = status.phase != Some(Phase::Ignored) && status.planned_action == Some(Action::DryRun);
     let toggled = !stops(Guard::NotShownUnderDryRun, !waited) && same_spec;
     let revised = planned.and_then(|planned| planned.revised_at.as_ref()).map(|time| time.0);
-    // It was on display from when the server had stored it, which may be a while after it was decided; a later write of the
-    // status has shown nothing new.
+    // The plan was on display once the server had stored it, which may be a while after the
+    // decision. A later write of the status showed nothing new.
     let stored_as_such =
         |shown: &Timestamp, decided: Timestamp| shown.duration_since(decided).unsigned_abs() <= STORING;
     let shown = |decided| wanted.shown_at.filter(|shown| stored_as_such(shown, decided)).unwrap_or(decided);
@@ -185,8 +188,9 @@ fn is_named(wanted: &Wanted, planned: Option<&PlannedSpec>, plan: &Plan) -> bool
     *named == plan.digest && !stops(Guard::OldHash, known)
 }
 
-/// What `spec.bypassOptimisticLock` allows: a target that moves is not asked about, neither between review and approval
-/// (`toggled`) nor after it was applied. Other options, inputs and versions are; so is a fight that does not end.
+/// The rule of `spec.bypassOptimisticLock`: nobody is asked about a target that changes, neither
+/// between review and approval (`toggled`) nor after it was applied. Other options, inputs and
+/// versions do need a person, and so does an endless fight.
 fn bypass(
     wanted: &Wanted,
     status: &VirtPlatformConfigStatus,
@@ -216,8 +220,10 @@ fn bypass(
     Ok(ApprovedBy::Bypass)
 }
 
-/// Whether no plan was waiting: the object is new, or comes back from Ignore with nothing left undone and nothing edited meanwhile.
-/// Where a plan of another object of that name may have been read, only whoever made the object can mean what is in it.
+/// Whether no plan was waiting: the object is new, or it comes back from Ignore with nothing left
+/// to do and no edit in the meantime. If a plan of another object with this name may have been
+/// read, an object that was edited since its creation does not count: only its creator knows what
+/// it contains.
 fn is_first(seen: &Observed<'_>) -> bool {
     let (wanted, status) = (seen.wanted, seen.status);
     if wanted.generation > 1 && is_made_anew(seen) {
@@ -234,17 +240,20 @@ fn is_first(seen: &Observed<'_>) -> bool {
     !stops(Guard::NotFirst, waits)
 }
 
-/// Whether the plan had been readable for long enough when it was approved. Whoever may edit the configuration may write what
-/// managedFields says of an edit: a time that has not come yet is that of this look, which is the first to see the edit.
+/// Whether the plan had been readable for long enough when it was approved. Anyone who may edit the
+/// configuration can forge the time of an edit in managedFields: a time in the future counts as
+/// `now`, the first reconcile that sees the edit.
 fn settled_before(revised: Option<Timestamp>, edit: Option<&Edit>, now: Timestamp) -> bool {
     let (Some(revised), Some(edit)) = (revised, edit) else { return revised.is_none() };
     let at = if stops(Guard::ForgedTime, edit.at > now) { now } else { edit.at };
     at.duration_since(revised).unsigned_abs() >= SETTLED && at > revised
 }
 
-/// What a write rests on: taken when it is decided, and compared with the configuration as it is just before it.
+/// The state of the configuration that a write relies on: recorded with the decision, and compared
+/// with the configuration as it is just before the write.
 ///
-/// The version, and not what matters in it: a cache that lags does not know what this process itself has stored since.
+/// It compares the whole resourceVersion and not only what matters: a cache that lags does not know
+/// what this process itself has stored since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mandate {
     uid: Option<String>,
@@ -253,7 +262,7 @@ pub struct Mandate {
 }
 
 impl Mandate {
-    /// The mandate that `config` holds.
+    /// The mandate that `config` gives.
     #[must_use]
     pub fn of(config: &VirtPlatformConfig) -> Self {
         let metadata = &config.metadata;
@@ -268,7 +277,8 @@ impl Mandate {
         }
     }
 
-    /// Whether a write that was decided on this mandate may be made while the configuration holds `now`.
+    /// Whether a write that was decided with this mandate may still be made when the configuration
+    /// gives `now`.
     #[must_use]
     pub fn covers(&self, now: &Self) -> bool {
         !stops(Guard::Superseded, self != now || !now.executing)

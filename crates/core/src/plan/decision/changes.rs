@@ -1,4 +1,4 @@
-//! What differs between the plan that the status shows and the one that was made now.
+//! The differences between the plan that the status shows and the one that was made now.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,10 @@ use crate::plan::items::drift;
 use crate::plan::overrides;
 use crate::plan::wire::INPUT_LIMIT;
 
-/// Inputs whose values differ from those that the published plan was made from, each with old and new value. What it was not made from can't
-/// have changed: a feature that is switched on, or a plan that is no longer blocked, reads more. An annotation that overrides something
-/// is an input only where it is there.
+/// Inputs whose values differ from those of the published plan, each with old and new value. An
+/// input that the published plan did not read can't have changed: a feature that is switched on, or
+/// a plan that is no longer blocked, reads more. An overriding annotation is an input only while it
+/// exists.
 #[must_use]
 pub fn changed_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<String> {
     let changed = plan.basis.inputs.iter().filter_map(|input| match known(status, input) {
@@ -25,14 +26,15 @@ pub fn changed_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<Str
     changed.chain(gone).collect()
 }
 
-/// Whether `input` stands for an override that was taken away since a plan was carried out: no plan is made from one that is not there.
+/// Whether `input` stands for an override that was removed since a plan was carried out: no plan is
+/// made from a missing one.
 #[must_use]
 pub(in crate::plan) fn is_trace(input: &Input) -> bool {
     overrides::is_override(input) && input.value.is_none()
 }
 
-/// The overrides that the published plan had and this one has not: whoever takes one away changes an input. What a profile reads no more has
-/// no part in its plan.
+/// The overrides that the published plan had and this one lacks: removing an override changes an
+/// input. Values that a profile no longer reads do not matter.
 fn gone<'a>(status: &'a VirtPlatformConfigStatus, plan: &Plan) -> impl Iterator<Item = &'a Input> {
     status.inputs.iter().filter(|before| {
         let same = |input: &Input| input.target.is_same_object(&before.target) && input.path == before.path;
@@ -40,8 +42,9 @@ fn gone<'a>(status: &'a VirtPlatformConfigStatus, plan: &Plan) -> impl Iterator<
     })
 }
 
-/// Whether something in `plan` is there because others have changed it since a plan was last carried out: an input, an override by annotation,
-/// a field that was applied, or an item that was set aside and is not any more: its review is one of its own.
+/// Whether others caused something in `plan` since a plan was last carried out, by changing an
+/// input, an overriding annotation or an applied field, or by no longer skipping an item, which
+/// needs a review of its own.
 #[must_use]
 pub(in crate::plan) fn others_have_changed(status: &VirtPlatformConfigStatus, plan: &Plan) -> bool {
     with_earlier_values(status, plan).iter().any(|input| input.changed_from.is_some())
@@ -49,12 +52,12 @@ pub(in crate::plan) fn others_have_changed(status: &VirtPlatformConfigStatus, pl
         || plan.items.iter().any(|item| !item.moved.is_empty() || (item.changes() && was_set_aside(status, item)))
 }
 
-/// Whether the published plan has left the item alone, as spec or an annotation said.
+/// Whether the published plan skipped the item.
 fn was_set_aside(status: &VirtPlatformConfigStatus, item: &PlanItem) -> bool {
     status.items.iter().any(|shown| shown.name == item.name && shown.operation == Operation::Skipped)
 }
 
-/// Whether `plan` was made from the values that the published one was made from.
+/// Whether `plan` was made from the same input values as the published one.
 #[must_use]
 pub(in crate::plan) fn has_same_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> bool {
     let is_same = |input: &Input| known(status, input).is_some_and(|before| before.value == input.value);
@@ -62,8 +65,9 @@ pub(in crate::plan) fn has_same_inputs(status: &VirtPlatformConfigStatus, plan: 
     before == plan.basis.inputs.len() && plan.basis.inputs.iter().all(is_same)
 }
 
-/// The inputs of `plan`, each with what it was when a plan was last carried out; and, with nothing, the overrides that it was carried out
-/// with and that were taken away since: whoever did so has changed the plan.
+/// The inputs of `plan`, each with its value when a plan was last carried out. Overrides that were
+/// in force then and were removed since are included without a value: removing them changed the
+/// plan.
 #[must_use]
 pub(in crate::plan) fn with_earlier_values(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<Input> {
     let first = status.plan_hash.is_none();
@@ -85,13 +89,13 @@ pub(in crate::plan) fn with_earlier_values(status: &VirtPlatformConfigStatus, pl
     plan.basis.inputs.iter().map(with).chain(taken_away).take(INPUT_LIMIT).collect()
 }
 
-/// Inputs that are not what they were when a plan was last carried out, each with old and new value.
+/// Inputs whose values differ from when a plan was last carried out, each with old and new value.
 #[must_use]
 pub(in crate::plan) fn drifted_inputs(inputs: &[Input]) -> Vec<String> {
     inputs.iter().filter_map(|input| Some(told(input, input.changed_from.as_ref()?.value.as_ref()))).collect()
 }
 
-/// The same value of the same object, in whatever version that was read.
+/// The published value of the same field of the same object, in whatever version it was read.
 fn known<'a>(status: &'a VirtPlatformConfigStatus, input: &Input) -> Option<&'a Input> {
     status.inputs.iter().find(|old| old.target.is_same_object(&input.target) && old.path == input.path)
 }
@@ -101,14 +105,15 @@ fn told(input: &Input, from: Option<&Value>) -> String {
     format!("{} {} from {} to {}", input.target, input.path, show(from), show(input.value.as_ref()))
 }
 
-/// As many fields of an object as a sentence names.
+/// The most fields of an object that a sentence names.
 const NAMED: usize = 5;
 
-/// Which items of the published plan are not as they were shown: object, path, from, to and by whom, as far as that is known.
+/// The items that differ from the published plan, in a sentence: object, field, old and new value
+/// and who changed it, as far as known.
 #[must_use]
 pub(in crate::plan) fn stale_items(status: &VirtPlatformConfigStatus, plan: &Plan) -> String {
     let shown = |fresh: &PlanItem| status.items.iter().find(|item| item.name == fresh.name);
-    // What was written of it is as it was to become, and no change of others.
+    // Our own write brought it to the planned state: that is not a change by others.
     let is_ours = |fresh: &PlanItem, item: &Item| {
         fresh.operation == Operation::NoChange
             && item.operation.writes()
@@ -150,19 +155,19 @@ pub(in crate::plan) fn stale_items(status: &VirtPlatformConfigStatus, plan: &Pla
     }
 }
 
-/// Why an item is there, or is left out, that was not before: nothing need have changed of its object for that.
+/// Why an item is now in the plan, or no longer is, although its object may be unchanged.
 fn moved_state(before: Operation, now: Operation) -> Option<&'static str> {
     match (before, now) {
         (Operation::Skipped, Operation::Skipped) | (Operation::Blocked, Operation::Blocked) => None,
-        (Operation::Skipped, _) => Some("it is set aside no longer"),
-        (_, Operation::Skipped) => Some("it is set aside"),
-        (Operation::Blocked, _) => Some("it is blocked no longer"),
+        (Operation::Skipped, _) => Some("it is no longer skipped"),
+        (_, Operation::Skipped) => Some("it is skipped"),
+        (Operation::Blocked, _) => Some("it is no longer blocked"),
         (_, Operation::Blocked) => Some("it is blocked"),
         _ => None,
     }
 }
 
-/// What pools that were shown as rebooting let happen to their machines now, where it is something else.
+/// The changed terms of pools that were already shown as rebooting.
 fn moved_terms(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<String> {
     let Some(planned) = &status.planned_spec else { return Vec::new() };
     let reboot: BTreeSet<_> = plan.items.iter().flat_map(|item| item.effect.pools.keys()).collect();
@@ -181,8 +186,8 @@ fn moved_terms(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<String> {
         let has = (had != has).then(|| format!("machines of pool {pool} from {} to {}", at_least(had), at_least(has)));
         let is = |terms: Option<&PoolTerms>, what: fn(&PoolTerms) -> bool| terms.is_some_and(what);
         let turned = |what: fn(&PoolTerms) -> bool, word: &str| match (is(before, what), is(now, what)) {
-            (false, true) => Some(format!("pool {pool} is {word} now")),
-            (true, false) => Some(format!("pool {pool} is {word} no longer")),
+            (false, true) => Some(format!("pool {pool} is now {word}")),
+            (true, false) => Some(format!("pool {pool} is no longer {word}")),
             _ => None,
         };
         let turned = [turned(|terms| terms.degraded, "degraded"), turned(|terms| terms.layered, "layered")];

@@ -1,8 +1,10 @@
-//! The decision: from what was observed to what happens next. One exhaustive `match`, readable in one sitting.
+//! The decision: from what was observed to what happens next. One exhaustive `match`, readable in
+//! one sitting.
 //!
-//! **Invariants**, held by tests here and by the model check later: targets are written only by
-//! [`Decision::Execute`] with a non-empty `write`, which needs action Apply, an approval of exactly this plan, an object
-//! that is not being deleted, and an intent that was stored before.
+//! **Invariants**, held by the tests here and by the model check (`plan::model`): targets are
+//! written only by [`Decision::Execute`] with a non-empty `write`, which needs action Apply, an
+//! approval of exactly this plan, an object that is not being deleted, and an intent that was
+//! stored before.
 
 use std::borrow::Cow;
 
@@ -48,8 +50,9 @@ pub fn decide(seen: &Observed<'_>, now: Timestamp) -> Decision {
     }
 }
 
-/// Whether the user no longer wants what is being executed: the action is not Apply any more, or the hash that approved it is no
-/// longer in spec. That hash is all that shows the approval to be the user's: a status can be forged.
+/// Whether the user has withdrawn the approval of what is being executed: the action is no longer
+/// Apply, the hash that approved it is no longer in spec, or the bypass that approved it was
+/// switched off. Only the hash proves that the user gave the approval: a status can be forged.
 fn is_withdrawn(seen: &Observed<'_>, approval: &Approval) -> bool {
     let wanted = seen.wanted;
     let names_another = wanted.approved_plan_hash.as_ref() != Some(&approval.plan_hash);
@@ -58,7 +61,8 @@ fn is_withdrawn(seen: &Observed<'_>, approval: &Approval) -> bool {
         || stops(Guard::BypassWithdrawn, approval.how == ApprovedBy::Bypass && !wanted.bypass)
 }
 
-/// The options were edited during an execution, which has ended by that: an automatic policy approves what was edited.
+/// The next step if an edit of the options ended the execution: with an automatic policy, the
+/// edited plan is carried out instead.
 fn replaced(seen: &Observed<'_>, plan: &Plan, end: Publication, now: Timestamp) -> Decision {
     let can_begin = plan.blocked().next().is_none() && !plan.is_satisfied();
     match approval::granted(seen, plan, now) {
@@ -70,7 +74,8 @@ fn replaced(seen: &Observed<'_>, plan: &Plan, end: Publication, now: Timestamp) 
     }
 }
 
-/// The action went back to DryRun, or the approving hash was taken away, in the middle of an execution: stop, say what was done, show what is left.
+/// The next step if the approval was withdrawn in the middle of an execution: stop, report what was
+/// written, show what is left.
 fn withdrawn(seen: &Observed<'_>, plan: &Plan) -> Decision {
     let status = seen.status;
     let is_written = |item: &&Item| {
@@ -97,7 +102,7 @@ fn withdrawn(seen: &Observed<'_>, plan: &Plan) -> Decision {
     Decision::Publish(Publication { phase, reason, detail, remedy, news: true, ended: Some(Outcome::Withdrawn) })
 }
 
-/// No execution is under way: show the plan, or begin if it is approved.
+/// The next step if nothing is being executed: show the plan, or begin if it is approved.
 fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
     let failed = matches!(seen.status.phase, Some(Phase::Failed | Phase::CompletedWithErrors));
     if stops(Guard::CauseRemains, failed && !cause_is_gone(seen, plan)) {
@@ -117,7 +122,7 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
         Ok(approval) => execution::begin(plan, approval),
         Err(waiting) => {
             let (phase, reason, detail) = why_waiting(seen, plan);
-            // The other phases say themselves how they are left.
+            // The other phases already say how to leave them.
             let says =
                 phase == Phase::ReviewRequired || matches!(waiting, Waiting::Thrashing | Waiting::NamesAnother { .. });
             let how = if says { waiting.remedy() } else { Cow::Borrowed("") };
@@ -129,8 +134,8 @@ fn settle(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Decision {
     }
 }
 
-/// Where a plan stands that changes nothing: completed once everything is in effect, and from then on, whatever its pools
-/// do later for other reasons. Nothing needs to be approved or written for that.
+/// The phase of a plan that changes nothing: Completed once everything is in effect, and it stays
+/// so whatever the pools do later for other reasons. Nothing must be approved or written.
 fn satisfied(status: &VirtPlatformConfigStatus, plan: &Plan) -> (Phase, &'static str, String) {
     let was = matches!(status.phase, Some(Phase::Completed | Phase::CompletedWithUpgrade))
         && status.plan_hash.as_ref() == Some(&plan.digest);
@@ -139,7 +144,9 @@ fn satisfied(status: &VirtPlatformConfigStatus, plan: &Plan) -> (Phase, &'static
         .iter()
         .filter_map(|item| match &item.rollout {
             Rollout::Done(_) => None,
-            Rollout::Waiting { text, .. } | Rollout::Failed(text) => Some(format!("{}: {text}.", item.target)),
+            Rollout::Waiting { text, .. } | Rollout::Failed(text) => {
+                Some(format!("{}: {}.", item.target, text.trim_end_matches('.')))
+            }
         })
         .collect();
     if was || unfinished.is_empty() {
@@ -149,18 +156,20 @@ fn satisfied(status: &VirtPlatformConfigStatus, plan: &Plan) -> (Phase, &'static
     }
 }
 
-/// Whether what made the execution fail can have changed: the spec, an input, or the target of an item that failed.
+/// Whether the cause of a failed execution may be gone: the spec, an input, or the target of a
+/// failed item has changed.
 fn cause_is_gone(seen: &Observed<'_>, plan: &Plan) -> bool {
     let (status, wanted) = (seen.status, seen.wanted);
     let planned = status.planned_spec.as_ref();
     let target_moved = status.items.iter().filter(|item| item.state == ItemState::Failed).any(|item| {
         plan.item(&item.name).is_none_or(|fresh| match item.applied {
             Some(_) => !fresh.moved.is_empty(),
-            // Of what can't be told nothing has moved.
+            // If it can't be previewed, it does not count as changed.
             None => fresh.hash != item.item_hash && !fresh.passing,
         })
     });
-    // A failure without failed items is one of the spec or of an input; that a plan could be made says it is gone.
+    // A failure without failed items came from the spec or an input; that a plan could be made
+    // shows that it is gone.
     let of_an_item = status.items.iter().any(|item| item.state == ItemState::Failed);
     !of_an_item
         || status.observed_generation != Some(wanted.generation)
@@ -169,7 +178,7 @@ fn cause_is_gone(seen: &Observed<'_>, plan: &Plan) -> bool {
         || target_moved
 }
 
-/// The phase of a plan that holds changes and may not be executed yet, and why it is there.
+/// The phase of a plan that holds changes and may not be executed yet, with its reason and detail.
 fn why_waiting(seen: &Observed<'_>, plan: &Plan) -> (Phase, &'static str, String) {
     let status = seen.status;
     let drift: Vec<_> = plan.items.iter().flat_map(|item| item.moved.iter().map(move |moved| (item, moved))).collect();
@@ -193,7 +202,7 @@ fn why_waiting(seen: &Observed<'_>, plan: &Plan) -> (Phase, &'static str, String
         (Phase::ReviewRequired, reason::PLAN_STALE, "The spec has been edited since the last plan.".to_owned())
     } else if is_upgrade(seen) {
         let from = status.operator_version.as_deref().unwrap_or("unknown");
-        let detail = format!("Version {} plans this differently from version {from}.", seen.version);
+        let detail = format!("Version {} plans this differently than version {from} did.", seen.version);
         (Phase::CompletedWithUpgrade, reason::LOGIC_CHANGED, detail)
     } else if known && status.plan_hash.as_ref() != Some(&plan.digest) {
         (Phase::ReviewRequired, reason::PLAN_STALE, stale_items(status, plan))
@@ -202,23 +211,24 @@ fn why_waiting(seen: &Observed<'_>, plan: &Plan) -> (Phase, &'static str, String
     }
 }
 
-/// Who has the fields that would be put back, as far as the objects know.
+/// The managers of the fields that would be restored, as far as the objects record them.
 fn rivals(plan: &Plan) -> String {
     let moved = plan.items.iter().filter(|item| !item.moved.is_empty());
     let mut names: Vec<_> =
         moved.flat_map(|item| item.conflicts.iter().map(|conflict| conflict.manager.as_str())).collect();
     names.sort_unstable();
     names.dedup();
-    if names.is_empty() { String::new() } else { format!("The rival is {}.", names.join(", ")) }
+    if names.is_empty() { String::new() } else { format!("Conflicting field managers: {}.", names.join(", ")) }
 }
 
-/// Whether only the operator's logic can explain that a finished plan is no longer satisfied.
+/// Whether only a change of the operator's logic can explain that a finished plan is no longer
+/// satisfied.
 fn is_upgrade(seen: &Observed<'_>) -> bool {
     let finished = matches!(seen.status.phase, Some(Phase::Completed | Phase::CompletedWithUpgrade));
     finished && seen.status.operator_version.as_deref().is_some_and(|version| version != seen.version)
 }
 
-/// The reason that ReviewRequired has now, as the constant.
+/// The current reason of ReviewRequired, as the constant.
 fn remembered_reason(status: &VirtPlatformConfigStatus) -> Option<&'static str> {
     let condition = status.conditions.iter().find(|condition| condition.type_ == Phase::ReviewRequired.name())?;
     [reason::PLAN_READY, reason::PLAN_STALE, reason::OPTIONS_CHANGED, reason::INPUT_DEPENDENCY_DRIFT, reason::WITHDRAWN]

@@ -1,7 +1,8 @@
 //! The execution of an approved plan: wave by wave, intent before effect.
 //!
-//! An item passes through Pending, InProgress (intent stored), InProgress with `applied` (written) and Completed (in
-//! effect). After a crash at any point the live object tells which of them is true.
+//! An item goes through Pending, InProgress (intent stored), InProgress with `applied` (written)
+//! and Completed (in effect). After a crash at any point the live object shows which of them is
+//! true.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,25 +21,26 @@ use crate::plan::guard::{Guard, stops};
 use crate::plan::items::PlanItem;
 use crate::plan::items::health::Rollout;
 
-/// How soon something that may pass by itself, as a webhook that is down, is tried again.
+/// How soon an item is tried again whose obstacle may disappear without a person, such as a webhook
+/// that is down.
 const PASSING: Duration = Duration::from_secs(10);
 
-/// How long an owner that has seen a change may say that all is well before it knows.
+/// How long the conditions of an owner that has seen a change are not believed yet.
 pub const SETTLING: SignedDuration = SignedDuration::from_secs(5);
 
-/// The first step of a plan that was just approved: the intent of its first wave.
+/// The first step of a plan that was just approved: stores the intent of its first wave.
 #[must_use]
 pub(in crate::plan) fn begin(plan: &Plan, approval: Approval) -> Decision {
     let open = |item: &&PlanItem| item.changes() || !matches!(item.rollout, Rollout::Done(_));
     let first = plan.items.iter().filter(open).map(|item| item.wave).min();
     let steps = plan.items.iter().map(|item| match (item.changes(), &item.rollout) {
         (true, _) if Some(item.wave) == first => intent(&item.name),
-        (true, _) => step(&item.name, ItemState::Pending, "Waits for the items before it."),
+        (true, _) => step(&item.name, ItemState::Pending, "Waiting for earlier items."),
         (false, _) if item.operation == Operation::Deferred => step(&item.name, ItemState::Pending, &item.message),
         (false, Rollout::Done(_)) => step(&item.name, ItemState::Completed, &item.message),
-        // As wanted, and not to be waited for: others decide what machines have of it.
+        // Unchanged, and not waited for: others decide what the machines have of it.
         (false, _) if !item.overridden.is_empty() => step(&item.name, ItemState::Completed, &item.message),
-        // As wanted, but not in effect yet: later waves wait for it all the same.
+        // Unchanged, but not in effect yet: later waves wait for it all the same.
         (false, Rollout::Waiting { text, .. } | Rollout::Failed(text)) => step(&item.name, ItemState::InProgress, text),
     });
     let steps = steps.collect();
@@ -47,7 +49,7 @@ pub(in crate::plan) fn begin(plan: &Plan, approval: Approval) -> Decision {
     Decision::Execute(Execution { approval, replaces: false, steps, write, look_again: LookAgain::AtOnce })
 }
 
-/// The next step, from a plan that was made anew.
+/// The next step, decided from a fresh plan.
 #[must_use]
 pub(in crate::plan) fn next(seen: &Observed<'_>, approval: &Approval, plan: &Plan, now: Timestamp) -> Decision {
     if let Some(end) = no_longer_approved(seen, approval, plan) {
@@ -57,7 +59,7 @@ pub(in crate::plan) fn next(seen: &Observed<'_>, approval: &Approval, plan: &Pla
     let can_not_be_told = seen.status.items.iter().filter(|item| open(item)).find_map(|item| {
         plan.item(&item.name).filter(|fresh| fresh.passing).map(|fresh| format!("{}: {}", fresh.target, fresh.message))
     });
-    // What was approved as a whole is checked as a whole before anything more of it is written.
+    // The plan was approved as a whole, so all of it is checked before anything more is written.
     let held_up = can_not_be_told.filter(|_| stops(Guard::Unknown, true));
     let standing = |item: &Item| match plan.item(&item.name) {
         Some(fresh) if fresh.passing => unknown(seen, item, &fresh.message, now),
@@ -84,7 +86,7 @@ pub(in crate::plan) fn next(seen: &Observed<'_>, approval: &Approval, plan: &Pla
     }
 }
 
-/// The next step while everything that was written is on its way: nothing is written here.
+/// The next step while rollouts are in progress. It never writes.
 #[must_use]
 pub(in crate::plan) fn progress(
     seen: &Observed<'_>,
@@ -106,7 +108,7 @@ pub(in crate::plan) fn progress(
     }
 }
 
-/// Where an item stands.
+/// The progress of an item.
 enum ItemProgress {
     Pending,
     Unwritten,
@@ -114,7 +116,7 @@ enum ItemProgress {
         text: String,
         paused: bool,
     },
-    /// In effect, as its owner says; it is believed from then on.
+    /// In effect according to its owner, which is believed once `until` has passed.
     Settling {
         text: String,
         until: Timestamp,
@@ -135,7 +137,7 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
         (ItemState::Pending | ItemState::InProgress, Rollout::Waiting { text, paused }) => {
             let overdue = deadline(seen, item, now).is_some_and(|deadline| deadline <= now);
             if stops(Guard::TimeIsUp, overdue && !stops(Guard::Paused, *paused)) {
-                ItemProgress::Failed(format!("Not in effect within spec.waitTimeout: {text}"))
+                ItemProgress::Failed(format!("Did not take effect within spec.waitTimeout: {text}"))
             } else {
                 ItemProgress::Waiting { text: text.clone(), paused: *paused }
             }
@@ -143,33 +145,35 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
     }
 }
 
-/// An item that is in effect, if its owner has had the time to see the change: HyperConverged publishes that all is well first and the truth
-/// up to three seconds later (observed with kubevirt/hyperconverged-cluster-operator at 03da3cff7325).
+/// The progress of an item that is in effect: Settling until its owner has had the time to see the
+/// change. HyperConverged first publishes that all is well, and the truth up to three seconds later
+/// (observed with kubevirt/hyperconverged-cluster-operator at 03da3cff7325).
 fn settled(settling: SignedDuration, item: &Item, fresh: &PlanItem, text: String, now: Timestamp) -> ItemProgress {
     let may_speak = fresh.speaks || fresh.has_status;
     let written = item.wait_started_at.as_ref().filter(|_| may_speak && item.state == ItemState::InProgress);
     // A controller that was away sees the change long after it was written.
     let since = written.map(|written| fresh.in_effect_since.map_or(written.0, |since| since.max(written.0)));
     match since.and_then(|since| since.checked_add(settling).ok()).filter(|until| *until > now) {
-        Some(until) => {
-            ItemProgress::Settling { text: "Written; its owner is given a moment to see it".to_owned(), until }
-        }
+        Some(until) => ItemProgress::Settling {
+            text: "Applied; giving its owner a moment to observe the change".to_owned(),
+            until,
+        },
         None => ItemProgress::Completed(text),
     }
 }
 
-/// Where an item stands of which nothing can be told at the moment: it is waited for.
+/// The progress of an item whose state can't be determined at the moment: it is waited for.
 fn unknown(seen: &Observed<'_>, item: &Item, why: &str, now: Timestamp) -> ItemProgress {
     match item.state {
         ItemState::InProgress if deadline(seen, item, now).is_some_and(|deadline| deadline <= now) => {
-            ItemProgress::Failed(format!("Could not be written and take effect within spec.waitTimeout: {why}"))
+            ItemProgress::Failed(format!("Could not be confirmed to be in effect within spec.waitTimeout: {why}"))
         }
         ItemState::InProgress => ItemProgress::Waiting { text: why.to_owned(), paused: false },
         ItemState::Pending | ItemState::Completed | ItemState::Failed => unlooked(item),
     }
 }
 
-/// Where an item stands by its memory alone.
+/// The progress of an item as recorded in the status, without looking at its object.
 fn unlooked(item: &Item) -> ItemProgress {
     match item.state {
         ItemState::Pending if item.operation.writes() => ItemProgress::Pending,
@@ -179,17 +183,18 @@ fn unlooked(item: &Item) -> ItemProgress {
     }
 }
 
-/// When the item's time is up. A pause that is going on, or has just ended, is not counted.
+/// The time when the item's time limit ends. A pause that is going on, or has just ended, is not
+/// counted.
 fn deadline(seen: &Observed<'_>, item: &Item, now: Timestamp) -> Option<Timestamp> {
     let limit = seen.wanted.wait_timeout?;
-    // Before it is written the time runs from its intent.
+    // Before it is written, the time runs from its intent.
     let start = item.wait_started_at.as_ref().or(item.last_transition_time.as_ref())?.0;
     let paused = item.paused_since.as_ref().map(|since| now.duration_since(since.0)).unwrap_or_default();
     let paused = paused.max(SignedDuration::ZERO);
     start.checked_add(limit).ok()?.checked_add(paused).ok()
 }
 
-/// Goes through the waves until one is not done. `None` if all are.
+/// Goes through the waves up to the first unfinished one. `None` if all are finished.
 fn walk(
     seen: &Observed<'_>,
     approval: &Approval,
@@ -219,7 +224,7 @@ fn walk(
                 }
                 ItemProgress::Completed(text) => steps.push(step(&item.name, ItemState::Completed, &text)),
                 ItemProgress::Failed(text) => {
-                    failed.push(format!("{}: {text}", item.target_ref));
+                    failed.push(format!("{}: {}", item.target_ref, text.trim_end_matches('.')));
                     steps.push(step(&item.name, ItemState::Failed, &text));
                 }
             }
@@ -237,7 +242,8 @@ fn walk(
             return execute(steps, write, LookAgain::AtOnce);
         }
         if !unwritten.is_empty() {
-            // What reboots machines comes last and together: the pools wait for five seconds from the first change before they render.
+            // Items that reboot machines come last and together: pools wait for five seconds after
+            // the first change before they render.
             unwritten.sort_by_key(|item| (!item.pools.is_empty(), item.operation == Operation::Remove));
             let write = unwritten.iter().map(|item| item.name.clone()).collect();
             return execute(steps, write, LookAgain::AtOnce);
@@ -250,7 +256,7 @@ fn walk(
         }
         let deferred = of_wave.iter().any(|item| item.operation == Operation::Deferred);
         if stops(Guard::Deferred, deferred) {
-            // Nothing that comes after it may happen before it.
+            // Later waves must not start before it is applied.
             break;
         }
     }
@@ -261,7 +267,7 @@ fn finish(seen: &Observed<'_>, plan: &Plan) -> Decision {
     let deferred: Vec<_> = seen.status.items.iter().filter(|item| item.operation == Operation::Deferred).collect();
     let (phase, reason, detail, remedy, ended) = if !deferred.is_empty() && !plan.is_satisfied() {
         let names: Vec<_> = deferred.iter().map(|item| item.target_ref.to_string()).collect();
-        let detail = format!("The items before it are applied; {} can be previewed now.", names.join(", "));
+        let detail = format!("Earlier items are applied, so {} can be previewed now.", names.join(", "));
         let remedy = Waiting::NotApproved.remedy().into_owned();
         (Phase::ReviewRequired, reason::PLAN_READY, detail, remedy, Outcome::Completed)
     } else if plan.is_satisfied() {
@@ -274,14 +280,14 @@ fn finish(seen: &Observed<'_>, plan: &Plan) -> Decision {
 
 fn fail(phase: Phase, failed: &[String], steps: Vec<Step>) -> Decision {
     let message = format!(
-        "{}. Remove the cause, then edit spec or set the annotation advisor.kubevirt.io/replan to a new value.",
+        "{}. Fix the cause, then edit the spec or set the annotation advisor.kubevirt.io/replan to a new value.",
         failed.join("; ")
     );
     Decision::Fail(Failure { phase, message, steps })
 }
 
-/// Whether the approval still covers what is left to do. What was written is taken as it was reviewed; what was not must
-/// be exactly as it was reviewed, and so must profile, options and inputs.
+/// Why the approval no longer covers what is left to do, if it does not. Written items count as
+/// reviewed; unwritten ones must be exactly as reviewed, and so must profile, options and inputs.
 fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> Option<Publication> {
     let items = &seen.status.items;
     let stale = |reason, detail: String| {
@@ -308,17 +314,17 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     }
     let same_items = items.len() == plan.items.len() && items.iter().all(|item| plan.item(&item.name).is_some());
     let hashes = items.iter().map(|item| match plan.item(&item.name) {
-        // What an earlier item brings makes another item of it; it is not written under this plan.
+        // An earlier item changes its preview; it is not written under this plan.
         Some(_) if item.operation == Operation::Deferred => item.item_hash.as_str(),
-        // Nothing is written until it can be told.
+        // Nothing is written until it can be previewed.
         Some(fresh) if fresh.passing => item.item_hash.as_str(),
         Some(fresh) if stops(Guard::UnwrittenMoved, is_unwritten(item, fresh)) => fresh.hash.as_str(),
         _ => item.item_hash.as_str(),
     });
     let named = items.iter().zip(hashes).map(|(item, hash)| (item.name.as_str(), item.wave, hash));
     let named: Vec<_> = named.collect();
-    // An edit of how it is carried out is in force at once, and makes no other plan of what is under way. A CRD that is older than this
-    // program does not store the terms: then they must be those of now.
+    // An edit of the terms is in force at once and makes no other plan of an execution. A CRD that
+    // is older than this program does not store the terms: then the current ones are used.
     let approved_terms = seen.status.planned_spec.as_ref().map(|planned| in_force(&planned.terms, items, plan));
     let covers = |terms| plan.basis.digest_under(terms, named.iter().copied()) == approval.plan_hash;
     let approved = same_items && (approved_terms.as_ref().is_some_and(covers) || covers(&plan.basis.terms));
@@ -326,10 +332,7 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
         return None;
     }
     if seen.status.applied_options != seen.wanted.options {
-        return stale(
-            reason::OPTIONS_CHANGED,
-            "The options were changed during the execution, which has stopped.".to_owned(),
-        );
+        return stale(reason::OPTIONS_CHANGED, "Execution has stopped because the options were changed.".to_owned());
     }
     let inputs = changed_inputs(seen.status, plan);
     if inputs.is_empty() {
@@ -340,15 +343,16 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
     }
 }
 
-/// The terms that were `approved`, with those that pools have now where something that is not written yet reboots or drains their machines: somebody may
-/// let more of them reboot at a time.
+/// The `approved` terms, but with the current ones of every pool whose machines an unwritten item
+/// reboots or drains: somebody may have let more of them reboot at a time.
 fn in_force(approved: &Terms, items: &[Item], plan: &Plan) -> Terms {
     let mut terms = approved.clone();
     let fresh = items.iter().filter_map(|item| Some((item, plan.item(&item.name)?)));
     let unwritten = fresh.filter(|(item, fresh)| is_unwritten(item, fresh));
     for pool in unwritten.flat_map(|(_, fresh)| fresh.effect.disturbed()).map(|(pool, _)| pool) {
         let mut now = plan.basis.terms.pools.get(pool).cloned().unwrap_or_default();
-        // A machine that fails is waited for, and is no other plan of what comes after it.
+        // A machine that fails during the execution is waited for and makes no other plan of what
+        // comes after it.
         now.degraded = approved.pools.get(pool).is_some_and(|approved| approved.degraded);
         match now == PoolTerms::default() {
             false => drop(terms.pools.insert(pool.clone(), now)),
@@ -358,21 +362,21 @@ fn in_force(approved: &Terms, items: &[Item], plan: &Plan) -> Terms {
     terms
 }
 
-/// Whether the item's object is what it should be: its write is remembered, or the object is as wanted although no answer
-/// came, or it was so from the start.
+/// Whether the item's object is as it should be: its write is recorded, or the object is unchanged,
+/// either because the answer to the write was lost or from the start.
 fn is_written(item: &Item, fresh: &PlanItem) -> bool {
     let as_wanted = item.state == ItemState::InProgress && fresh.operation == Operation::NoChange;
-    // Of a removal nothing is remembered but that it is waited for.
+    // A removal records only that it is waited for.
     let is_removed = item.operation == Operation::Remove && item.wait_started_at.is_some();
     (item.operation.writes() && item.applied.is_some()) || is_removed || as_wanted
 }
 
-/// Whether the item must still be exactly as it was reviewed: nothing of it has been written.
+/// Whether the item must still be exactly as reviewed, because nothing of it has been written.
 fn is_unwritten(item: &Item, fresh: &PlanItem) -> bool {
     !item.operation.writes() || (!is_written(item, fresh) && item.state != ItemState::Failed)
 }
 
-/// What is written now of items whose intent is only being stored: nothing.
+/// The items to write in the step that stores their intent: none.
 fn after_intent<'a>(items: impl Iterator<Item = &'a String>) -> Vec<String> {
     if stops(Guard::NoIntent, true) { Vec::new() } else { items.cloned().collect() }
 }

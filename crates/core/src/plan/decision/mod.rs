@@ -1,4 +1,5 @@
-//! What can be decided: plain data, made by [`crate::plan::decision::decide`] and carried out by the controller.
+//! The possible decisions: plain data, made by [`crate::plan::decision::decide`] and carried out by
+//! the controller.
 
 pub mod approval;
 pub mod changes;
@@ -11,7 +12,7 @@ use jiff::Timestamp;
 
 use crate::api::{Approval, ItemState, Phase};
 
-/// What happens next.
+/// The next step.
 #[derive(Debug, PartialEq)]
 pub enum Decision {
     /// Nothing at all: the object is being deleted.
@@ -24,7 +25,7 @@ pub enum Decision {
     AwaitPrerequisites(Vec<String>),
     /// Everything stays as it was reported.
     Hold,
-    /// Show the plan that was made now.
+    /// Show the current plan.
     Publish(Publication),
     /// Carry out the approved plan.
     Execute(Execution),
@@ -40,20 +41,22 @@ impl Decision {
     }
 }
 
-/// A plan to show, and where it leaves the configuration.
+/// A plan to show, and the phase in which it leaves the configuration.
 #[derive(Debug, PartialEq)]
 pub struct Publication {
-    /// ReviewRequired, Drifted, CompletedWithUpgrade or Completed.
+    /// ReviewRequired, Drifted, CompletedWithUpgrade, Completed, or InProgress if a satisfied plan
+    /// is not in effect yet.
     pub phase: Phase,
-    /// Why, a constant of [`crate::plan::decision::reason`].
+    /// The reason, a constant of [`crate::plan::decision::reason`].
     pub reason: &'static str,
-    /// What moved, for the reader; may be empty. While the same plan is shown for the same reason, the first one stays.
+    /// What changed, for the reader; may be empty. While the same plan is shown for the same
+    /// reason, the first detail is kept.
     pub detail: String,
-    /// What keeps it from being carried out and what to do; may be empty. It is always the latest.
+    /// Why it is not carried out and what to do; may be empty. Always the latest.
     pub remedy: String,
-    /// Whether it must be told even where the same plan was shown before, with another text.
+    /// Whether it must be reported although the same plan was shown before, with another text.
     pub news: bool,
-    /// How an execution ended by this, for the history.
+    /// The outcome of the execution that this ends, for the history.
     pub ended: Option<Outcome>,
 }
 
@@ -62,35 +65,35 @@ pub struct Publication {
 pub struct Execution {
     /// The approval that it rests on.
     pub approval: Approval,
-    /// Whether it takes the place of an execution that ends by this.
+    /// Whether it replaces an execution that ends with this step.
     pub replaces: bool,
-    /// The items whose state or message is known anew.
+    /// The items with a new state or message.
     pub steps: Vec<Step>,
-    /// The items to write now. Their intent is stored.
+    /// The items to write now. Their intent is already stored.
     pub write: Vec<String>,
-    /// When to look again without an event.
+    /// When to reconcile again without an event.
     pub look_again: LookAgain,
 }
 
-/// When to look again.
+/// The time of the next reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LookAgain {
     /// As soon as this step is stored.
     AtOnce,
     /// When something changes.
     OnEvent,
-    /// When something changes, at the latest then.
+    /// When something changes, but at this time at the latest.
     At(Timestamp),
 }
 
-/// What becomes of an item.
+/// The new state of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The item's name.
     pub item: String,
     /// Its state from now on.
     pub state: ItemState,
-    /// What to tell about it.
+    /// The message about it.
     pub message: String,
     /// Whether somebody has paused it.
     pub paused: bool,
@@ -101,29 +104,30 @@ pub struct Step {
 pub struct Failure {
     /// Failed or CompletedWithErrors.
     pub phase: Phase,
-    /// What failed and what to do.
+    /// The failures, and what to do.
     pub message: String,
-    /// The items whose state or message is known anew.
+    /// The items with a new state or message.
     pub steps: Vec<Step>,
 }
 
-/// How an execution ended, as the history has it.
+/// The outcome of an execution, as recorded in the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Everything is in effect.
     Completed,
-    /// The rest is, and some items failed.
+    /// Some items failed, and all others are in effect.
     CompletedWithErrors,
     /// An item failed, and what comes after it was not begun.
     Failed,
-    /// The action is no longer Apply.
+    /// The approval was withdrawn: by the action, by removing the hash, or by switching the bypass
+    /// off.
     Withdrawn,
-    /// Another plan takes its place.
+    /// The plan is no longer the approved one.
     Stale,
 }
 
 impl Outcome {
-    /// What it is called in `history[].outcome`.
+    /// The value in `history[].outcome`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What a decision is made from: plain data, gathered beforehand.
+//! The data that a decision is made from, gathered beforehand.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::plan::overrides::{Choices, Exclusions};
 use crate::plan::wire;
 use object::digest;
 
-/// As much of the annotation's value as is remembered and compared.
+/// The most bytes of the annotation's value that are remembered and compared.
 const REPLAN_LIMIT: usize = 256;
 
 /// The edit that last set a field.
@@ -22,7 +22,7 @@ const REPLAN_LIMIT: usize = 256;
 pub struct Edit {
     /// The field manager.
     pub by: String,
-    /// When, to the second.
+    /// The time, to the second.
     pub at: Timestamp,
 }
 
@@ -51,7 +51,7 @@ pub struct Wanted {
     pub automatic: bool,
     /// `spec.failurePolicy`.
     pub failure_policy: FailurePolicy,
-    /// `spec.waitTimeout`; one that can't be read is no limit.
+    /// `spec.waitTimeout`; an unreadable value means no limit.
     pub wait_timeout: Option<Duration>,
     /// Whether `spec.bypassOptimisticLock` is set.
     pub bypass: bool,
@@ -64,7 +64,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Reads it off the object.
+    /// Reads it from the object.
     #[must_use]
     pub fn of(config: &VirtPlatformConfig) -> Self {
         let spec = &config.spec;
@@ -102,7 +102,7 @@ impl Wanted {
 }
 
 impl Wanted {
-    /// How plans are to be carried out, as far as spec says it.
+    /// The terms of plans, as far as the spec determines them.
     #[must_use]
     pub fn terms(&self) -> Terms {
         Terms {
@@ -113,7 +113,7 @@ impl Wanted {
     }
 }
 
-/// Who owns the field, and since when: the latest of the managers that do.
+/// The edit that set the field: manager and time of its latest owner.
 fn edit_of(config: &VirtPlatformConfig, field: &str) -> Option<Edit> {
     let entries = config.metadata.managed_fields.iter().flatten();
     let owners = entries.filter(|entry| {
@@ -125,7 +125,7 @@ fn edit_of(config: &VirtPlatformConfig, field: &str) -> Option<Edit> {
     edits.max_by_key(|edit| edit.at)
 }
 
-/// The world, as far as it was looked at.
+/// The cluster, as far as it was examined.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is a plan")]
 pub enum World {
@@ -135,34 +135,36 @@ pub enum World {
     Invalid(String),
     /// Something that the profile needs is missing: one sentence for each.
     Missing(Vec<String>),
-    /// Only the rollouts of written items were looked at, by item name.
+    /// Only the rollouts of written items were examined; by item name.
     Rollouts(BTreeMap<String, Rollout>),
-    /// The plan was made anew.
+    /// The plan was made again.
     Planned(Plan),
 }
 
 /// Everything that a decision is made from.
 #[derive(Debug)]
 pub struct Observed<'a> {
-    /// What the user wants.
+    /// The wishes of the user.
     pub wanted: &'a Wanted,
-    /// What the status remembers.
+    /// The stored status.
     pub status: &'a VirtPlatformConfigStatus,
-    /// The world.
+    /// The state of the cluster.
     pub world: World,
     /// The version of this build.
     pub version: &'a str,
     /// The impact that the profile declares, shown as long as there is no plan.
     pub declared_impact: Severity,
-    /// Machines that have all that the execution under way has written for them, as far as that is known.
+    /// The machines that have everything that the current execution has written for them, if known.
     pub machines_updated: Option<u32>,
-    /// How long an owner is given to see a change, see [`crate::plan::decision::execution::SETTLING`].
+    /// How long an owner's conditions are not believed after it has seen a change, see
+    /// [`crate::plan::decision::execution::SETTLING`].
     pub settling: SignedDuration,
-    /// Whether a plan may have been on display under this name before this object was made.
+    /// Whether a plan may have been on display under this name before this object was created.
     pub made_anew: bool,
 }
 
-/// Whether a plan of another object of that name may have been read, as this process or an earlier one knows.
+/// Whether a plan of another object with this name may have been read, according to this process or
+/// an earlier one.
 pub(in crate::plan) fn is_made_anew(seen: &Observed<'_>) -> bool {
     let planned = seen.status.planned_spec.as_ref();
     let known = planned.is_some_and(|planned| seen.status.plan_hash.is_none() && planned.revised_at.is_some());

@@ -1,6 +1,6 @@
 //! Condition types and reasons: every word that automation may match, in one place.
 
-/// Condition types beside those that are named like phases.
+/// Condition types, besides those that are named like phases.
 pub mod condition {
     /// True once the configuration has nothing more to do; see the table in docs/ARCHITECTURE.md.
     pub const READY: &str = "Ready";
@@ -12,15 +12,19 @@ pub mod condition {
     pub const INPUT_DEPENDENCY_DRIFT: &str = "InputDependencyDrift";
     /// This version of the operator plans differently.
     pub const UPGRADE_AVAILABLE: &str = "UpgradeAvailable";
-    /// Who acts on an object of the plan says that something is wrong with it, and has for a while.
+    /// The owner of an object in the plan reports that something is wrong with it, and has for a
+    /// while.
     pub const OWNER_UNHEALTHY: &str = "OwnerUnhealthy";
-    /// What was applied is as it should be, and machines do not have all of it: something else says otherwise and counts.
+    /// Everything applied is as it should be, but machines lack part of it because something else
+    /// takes precedence.
     pub const OVERRIDDEN: &str = "Overridden";
-    /// Something that the plan depends on can't be read, and has not been for a while: what the status says may be out of date.
+    /// Something that the plan depends on can't be read, and has not been for a while: the status
+    /// may be out of date.
     pub const READING_FAILED: &str = "ReadingFailed";
 }
 
-/// Reasons of events beside condition types. They are part of the events' names: another word makes another event.
+/// Reasons of events, besides the condition types. They are part of the events' names: another word
+/// makes another event.
 pub mod event {
     /// An edit has approved the plan, and its execution begins.
     pub const APPROVED: &str = "Approved";
@@ -28,23 +32,24 @@ pub mod event {
     pub const ITEM_APPLIED: &str = "ItemApplied";
     /// An item failed.
     pub const ITEM_FAILED: &str = "ItemFailed";
-    /// No owner says any more that something is wrong.
+    /// No owner reports a problem any longer.
     pub const OWNER_HEALTHY: &str = "OwnerHealthy";
-    /// Machines have all of what was applied again.
+    /// Machines have everything that was applied again.
     pub const OVERRIDDEN_NO_MORE: &str = "OverriddenNoMore";
-    /// The object is so large that it can have no status.
+    /// The object is too large to have a status.
     pub const NO_ROOM_FOR_STATUS: &str = "NoRoomForStatus";
 }
 
-/// A plan waits for its first review.
+/// A plan waits for its review.
 pub const PLAN_READY: &str = "PlanReady";
-/// The plan changed since it was reviewed, because a target did.
+/// The plan changed since it was shown, because a target, the spec or its terms did.
 pub const PLAN_STALE: &str = "PlanStale";
 /// The plan changed because the options did.
 pub const OPTIONS_CHANGED: &str = "OptionsChanged";
 /// The plan changed because an input did.
 pub const INPUT_DEPENDENCY_DRIFT: &str = "InputDependencyDrift";
-/// Execution was stopped because the action is no longer Apply.
+/// The execution was stopped because the approval was withdrawn: by the action, by removing the
+/// hash, or by switching the bypass off.
 pub const WITHDRAWN: &str = "Withdrawn";
 /// An item can't be written.
 pub const BLOCKED: &str = "Blocked";

@@ -1,4 +1,5 @@
-//! What an object has beside what is ours: where there is something, and not what it is, which may be another value each time.
+//! The places at which an object has fields that are not ours: whether there is a value, not which
+//! one, since it may differ each time.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +8,9 @@ use serde_json::{Map, Value};
 use object::fields::{self, FieldPath, Paths};
 use object::{diff, pointer};
 
-/// The leaves of `object` that neither are `ours` nor kept by the server for itself, as [`FieldPath`] writes them. Of lists of which some
-/// entries are ours, those of others are named by the same keys; members of a set are only counted.
+/// The leaves of `object` that are neither `ours` nor maintained by the server, written like
+/// [`FieldPath`]. In a list of which some entries are ours, entries of others are named by the same
+/// keys; members of a set are numbered.
 #[must_use]
 pub fn paths(object: &Value, ours: &[FieldPath]) -> BTreeSet<String> {
     let object = diff::without_noise(object);
@@ -23,13 +25,14 @@ pub fn paths(object: &Value, ours: &[FieldPath]) -> BTreeSet<String> {
     leaves.map(|path| path.to_string()).chain(entries.collect::<Vec<_>>()).collect()
 }
 
-/// The paths at which `now` has something beside what is `ours` and the preview, with `before`, had nothing, or the other way round.
+/// The paths not in `ours` at which `now` has a value and the preview, whose paths are `before`,
+/// had none, or the reverse.
 #[must_use]
 pub fn differing(before: &BTreeSet<String>, now: &Value, ours: &[FieldPath]) -> Vec<FieldPath> {
     before.symmetric_difference(&paths(now, ours)).map(|path| FieldPath::parse(path)).collect()
 }
 
-/// By which members the entries of `list` are told apart, as one of those that are ours says; none for a set.
+/// The members that identify the entries of `list`, as one of our entries shows; none for a set.
 fn keys(list: &str, ours: &[String]) -> Vec<String> {
     let segment = |path: &String| {
         let rest = path.strip_prefix(list)?.strip_prefix("/k:")?;

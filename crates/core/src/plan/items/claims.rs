@@ -1,7 +1,7 @@
-//! What the other configurations want of the same objects.
+//! The fields that other configurations want of the same objects.
 //!
-//! Taken from what their statuses display, so that it is the same after a restart. A claim can make an item Blocked and no more:
-//! nothing is written because of it.
+//! Claims are read from the statuses, so they are the same after a restart. A claim can only make
+//! an item Blocked: nothing is written because of it.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +15,19 @@ use object::quantity::canonical;
 /// An object as another configuration wants it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
-    /// The configuration.
+    /// The name of the configuration.
     pub config: String,
     /// The object.
     pub target: TargetRef,
-    /// Whether it is to be there, and not only taken back.
+    /// Whether the object is to exist, as opposed to a removal.
     pub wanted: bool,
-    /// Null if it is too long for a status.
+    /// The desired object as displayed; null if it is too long for a status.
     desired: Value,
 }
 
 impl Claim {
-    /// What `config` wants, or takes back: nothing under action Ignore, or while it is being deleted.
+    /// The claims of `config`, removals included. None with action Ignore, or while it is being
+    /// deleted.
     #[must_use]
     pub fn all_of(config: &VirtPlatformConfig) -> Vec<Self> {
         let stands_aside = config.spec.action == Action::Ignore || config.metadata.deletion_timestamp.is_some();
@@ -41,15 +42,17 @@ impl Claim {
         claims.collect()
     }
 
-    /// Whether it wants any of these fields. What is too long for a status may want all of them.
+    /// Whether it wants any of these fields. A claim that is too long for a status may want all of
+    /// them.
     #[must_use]
     pub fn wants_any_of(&self, paths: &[FieldPath]) -> bool {
         let desired = Lookup::of(&self.desired);
         self.desired.is_null() || paths.iter().any(|path| desired.resolve(path).is_some())
     }
 
-    /// The first of the fields `owned` that it wants to have another value than `desired` does, amounts at `quantities` in whatever
-    /// spelling. Those in `held` are decided already.
+    /// The first of the fields `owned` that this claim and `desired` want to have different values,
+    /// where spellings of one amount at `quantities` are equal. Fields in `held` are already
+    /// decided and do not count.
     #[must_use]
     pub fn against<'a>(
         &self,

@@ -1,6 +1,7 @@
-//! Documents inside of fields: YAML in a ConfigMap, which administrators and programs keep together. Settings are merged into what is
-//! there by key and taken out of it again, line by line: no other line is touched, since what looks like the same value to us may
-//! not be the same to the program that reads it (`yes`, `0644`).
+//! Documents in fields, such as YAML in a ConfigMap, that administrators and programs keep
+//! together. Settings are merged in and removed by key, line by line. No other line is touched:
+//! what looks like the same value to us may not be the same to the program that reads it (`yes`,
+//! `0644`).
 
 use profile_sdk::{Access, Declared, Document};
 use serde_json::{Map, Value};
@@ -9,7 +10,7 @@ use crate::api::TargetRef;
 use object::limits::OBJECT_SIZE;
 use object::{diff, pointer};
 
-/// The document of the object that others keep too, by what `kinds` declare.
+/// The document in `target` that others keep too, as declared in `kinds`.
 #[must_use]
 pub fn of(kinds: &[Declared], target: &TargetRef) -> Option<&'static Document> {
     match crate::plan::target::declared(kinds, target)?.access {
@@ -18,12 +19,13 @@ pub fn of(kinds: &[Declared], target: &TargetRef) -> Option<&'static Document> {
     }
 }
 
-/// `desired`, a draft, with its settings merged into the document of `live`. Where they are there already and the document is not
-/// `ours`, it is left to its owner: nothing of it is ours to take out later.
+/// The draft `desired` with its settings merged into the document of `live`. If the settings are
+/// already there and the document is not `ours`, the field is left out: then nothing of it must be
+/// removed later.
 ///
 /// # Errors
 ///
-/// A sentence if that document can't be understood.
+/// A sentence if that document can't be parsed or edited.
 pub fn into_document(document: &Document, desired: &Value, live: Option<&Value>, ours: bool) -> Result<Value, String> {
     let target = TargetRef::of(desired);
     let mut merged = desired.clone();
@@ -31,7 +33,7 @@ pub fn into_document(document: &Document, desired: &Value, live: Option<&Value>,
     let settings = text(desired).unwrap_or_default();
     let problem = |problem| {
         format!(
-            "{target} has {} that {problem}: nothing is merged into it. Correct it, or set there yourself what is wanted",
+            "{target}: {} {problem}, so nothing is merged into it. Correct it, or add the profile's settings there yourself",
             document.field
         )
     };
@@ -44,17 +46,21 @@ pub fn into_document(document: &Document, desired: &Value, live: Option<&Value>,
     Ok(merged)
 }
 
-/// What is applied to take the settings out of the document of `live` again: its other settings. Where there are none the field goes, if it
-/// is by us `alone`: an apply without a field takes nothing from others.
+/// The object to apply in order to remove the settings from the document of `live`: it keeps the
+/// other settings. If none are left, the field is omitted if we own it `alone`: an apply without a
+/// field removes nothing from others.
 ///
 /// # Errors
 ///
-/// As [`into_document`].
+/// As for [`into_document`].
 pub fn remains(target: &TargetRef, document: &Document, live: &Value, alone: bool) -> Result<Value, String> {
     let mut left = target.empty();
     let text = live.pointer(document.field).and_then(Value::as_str).unwrap_or_default();
     let problem = |problem| {
-        format!("{target} has {} that {problem}: take out of it yourself what is not wanted any more", document.field)
+        format!(
+            "{target}: {} {problem}. Edit it yourself and remove the settings that are no longer wanted",
+            document.field
+        )
     };
     let text = without(text, document.settings).map_err(problem)?;
     if live.pointer(document.field).is_some() && !(alone && text.trim().is_empty()) {
@@ -63,22 +69,23 @@ pub fn remains(target: &TargetRef, document: &Document, live: &Value, alone: boo
     Ok(left)
 }
 
-/// Why the document can't be patched by operations that name `pointers`, if one of them is about it, about a part of it, or about what
-/// holds it: whoever may patch what is merged into it could have all of it read out.
+/// The reason why the document can't be patched, if one of `pointers` names it, a part of it, or a
+/// map that contains it. A patch could make all of the document readable.
 #[must_use]
 pub fn touched_by(document: &Document, pointers: &[&str]) -> Option<String> {
     let field: Vec<_> = pointer::segments(document.field).collect();
     let is_about = |named: &&&str| pointer::segments(named).zip(&field).all(|(segment, own)| segment == *own);
     let named = pointers.iter().find(is_about)?;
     Some(format!(
-        "a patch names {named}, and {} is a document that others keep too, which can't be patched. Set there yourself what is wanted, \
-         or leave the field alone with ignoreFields",
+        "a patch names {named}, but {} is a document shared with others, which can't be patched. Edit the document yourself, or leave \
+         the field alone with ignoreFields",
         document.field
     ))
 }
 
-/// `states` of one object as they are compared, so that a line of the document that stays is no part of any line that changes: where YAML
-/// would write one of its texts on a single line, it is a list of lines.
+/// `states` of one object for the diff, such that an unchanged line of the document is never part
+/// of a changed line: if YAML would write one of the texts on a single line, the document becomes a
+/// list of its lines.
 #[must_use]
 pub(in crate::plan) fn by_lines(document: &Document, states: [Value; 2]) -> [Value; 2] {
     let text = |object: &Value| object.pointer(document.field).and_then(Value::as_str).map(str::to_owned);
@@ -102,14 +109,15 @@ pub(in crate::plan) fn by_lines(document: &Document, states: [Value; 2]) -> [Val
     })
 }
 
-/// The most lines of a document that is edited: of a longer one it could not be told which lines change.
+/// The most lines of a document that is edited.
 const LINES: usize = 10_000;
 
-/// `text` with `settings`, which may be there already. A text that is absent or empty is no settings at all.
+/// `text` with `settings` added where they are missing or differ. An absent or empty text has no
+/// settings.
 ///
 /// # Errors
 ///
-/// A clause that says what is wrong with a text that can't be understood, or is written so that no line can be added.
+/// A clause that says why the text can't be parsed, or why no line can be added to it.
 fn with(text: Option<&str>, settings: &str) -> Result<String, String> {
     let text = text.unwrap_or_default();
     if text.lines().count() > LINES {
@@ -121,11 +129,12 @@ fn with(text: Option<&str>, settings: &str) -> Result<String, String> {
     edited(text, &before, &after, &settings, true)
 }
 
-/// `text` without what `settings` say, as far as it says the same. Maps that hold nothing else go too.
+/// `text` without those of `settings` that have the same value in it, and without the maps that
+/// become empty.
 ///
 /// # Errors
 ///
-/// As [`with`].
+/// As for [`with`].
 fn without(text: &str, settings: &str) -> Result<String, String> {
     let (before, settings) = (parse(text)?, parse(settings)?);
     let mut after = before.clone();
@@ -133,7 +142,8 @@ fn without(text: &str, settings: &str) -> Result<String, String> {
     edited(text, &before, &after, &settings, false)
 }
 
-/// `text`, which says `before`, with lines for the `settings` or without: if it says `after` then, and nothing else.
+/// Adds or removes the lines of `settings` in `text`, which parses to `before`; fails unless the
+/// result parses to exactly `after`.
 fn edited(
     text: &str,
     before: &Map<String, Value>,
@@ -158,20 +168,23 @@ fn edited(
         return Ok(edited);
     }
     let names: Vec<_> = leaves(settings).iter().map(|(path, value)| format!("{}: {value}", path.join("."))).collect();
-    Err(format!("is written in a way in which no line can be changed for {}", names.join(", ")))
+    Err(format!(
+        "uses YAML syntax, such as flow style or anchors, that can't be edited line by line for {}",
+        names.join(", ")
+    ))
 }
 
 fn parse(text: &str) -> Result<Map<String, Value>, String> {
-    // Without anchors that multiply, a document says no more than it is long.
+    // The budget stops anchors from multiplying: the contents can't be larger than an object.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_total_scalar_bytes: OBJECT_SIZE },
     };
     match serde_saphyr::from_str_with_options::<Option<Value>>(text, options) {
         Ok(None | Some(Value::Null)) => Ok(Map::new()),
         Ok(Some(Value::Object(map))) => Ok(map),
-        Ok(Some(_)) => Err("is no map of settings".to_owned()),
-        // What the parser says quotes the text, which may be confidential, over several lines.
-        Err(_) => Err("can't be understood as YAML".to_owned()),
+        Ok(Some(_)) => Err("is not a YAML mapping".to_owned()),
+        // The parser's message quotes the text, which may be confidential, over several lines.
+        Err(_) => Err("is not valid YAML".to_owned()),
     }
 }
 
@@ -189,7 +202,7 @@ fn merge(into: &mut Map<String, Value>, settings: &Map<String, Value>) {
 fn remove(from: &mut Map<String, Value>, settings: &Map<String, Value>) {
     for (key, value) in settings {
         let is_empty = match (from.get_mut(key), value) {
-            // A map that was empty before is somebody's.
+            // A map that was empty before belongs to somebody else.
             (Some(Value::Object(from)), Value::Object(settings)) if !from.is_empty() => {
                 remove(from, settings);
                 from.is_empty()
@@ -202,7 +215,7 @@ fn remove(from: &mut Map<String, Value>, settings: &Map<String, Value>) {
     }
 }
 
-/// The values of `settings` that are no maps, each with the keys that lead to it.
+/// The values of `settings` that are not maps, each with the keys that lead to it.
 fn leaves(settings: &Map<String, Value>) -> Vec<(Vec<String>, Value)> {
     let mut all = Vec::new();
     for (key, value) in settings {
@@ -215,10 +228,10 @@ fn leaves(settings: &Map<String, Value>) -> Vec<(Vec<String>, Value)> {
     all
 }
 
-/// The lines of a text, each with its end.
+/// The lines of a text, each with its line ending.
 struct Lines(Vec<String>);
 
-/// A line with a key, and where the lines below it end.
+/// The line of a key, and the end of the lines below it.
 struct Found {
     line: usize,
     end: usize,
@@ -226,7 +239,8 @@ struct Found {
 }
 
 impl Lines {
-    /// Sets the value at `path`: on its line, or on a new one below the last key of `path` that is there.
+    /// Sets the value at `path`: on its line, or on a new line below the last key of `path` that
+    /// exists.
     fn put(&mut self, path: &[String], value: &Value) {
         let found = self.walk(path);
         if let Some(leaf) = found.get(path.len() - 1) {
@@ -234,7 +248,7 @@ impl Lines {
             return;
         }
         let (place, mut indent) = match found.last() {
-            // At the end of all.
+            // At the end of the text.
             None => (self.0.len(), self.first_indent(0..self.0.len()).unwrap_or_default()),
             Some(parent) => {
                 let own = &mut self.0[parent.line];
@@ -260,7 +274,8 @@ impl Lines {
         self.0.splice(place..place, new);
     }
 
-    /// Takes the line of `path` out, and those of the keys above it that have nothing else below them.
+    /// Removes the line of `path`, and the lines of keys above it that have nothing else below
+    /// them.
     fn take(&mut self, path: &[String]) {
         for depth in (1..=path.len()).rev() {
             let mut found = self.walk(&path[..depth]);
@@ -273,7 +288,7 @@ impl Lines {
         }
     }
 
-    /// The lines of the keys of `path`, one below the other, as far as they are there.
+    /// The lines of the keys of `path`, outermost first, as far as they exist.
     fn walk(&self, path: &[String]) -> Vec<Found> {
         let mut found: Vec<Found> = Vec::new();
         let mut range = 0..self.0.len();
@@ -292,19 +307,19 @@ impl Lines {
         found
     }
 
-    /// How far the first key in `range` is indented.
+    /// The indentation of the first key in `range`.
     fn first_indent(&self, range: std::ops::Range<usize>) -> Option<usize> {
         let is_marker = |line: &str| line.starts_with("---") || line.starts_with('%');
         self.0[range].iter().filter(|line| !is_marker(line)).find_map(|line| indent_of(line))
     }
 }
 
-/// What follows a key: a colon, and a blank or nothing.
+/// Whether `rest`, which follows a key, is a colon and then whitespace or nothing.
 fn is_value(rest: &str) -> bool {
     rest.strip_prefix(':').is_some_and(|value| value.is_empty() || value.starts_with(char::is_whitespace))
 }
 
-/// How far a line is indented; `None` if it is blank or a comment.
+/// The indentation of a line; `None` if it is blank or a comment.
 fn indent_of(line: &str) -> Option<usize> {
     let text = line.trim_start_matches(' ');
     let says_something = !text.trim().is_empty() && !text.starts_with('#');
@@ -329,7 +344,7 @@ mod tests {
             ("---\na: 1\n", format!("---\na: 1\n{SETTINGS}")),
             ("a: 1\r\nb: 2\r\n", format!("a: 1\r\nb: 2\r\n{SETTINGS}")),
             ("nodeExporter2:\n  collectors: {}\n", format!("nodeExporter2:\n  collectors: {{}}\n{SETTINGS}")),
-            // Beside other settings of the same section, which stay as they are written.
+            // Among other settings of the same section, which stay as written.
             (
                 "nodeExporter:\n    # few\n    maxProcs: 0o4\n\n# mine\nb: [1]\n",
                 "nodeExporter:\n    collectors:\n      ksmd:\n        enabled: true\n    # few\n    maxProcs: 0o4\n\n# mine\nb: [1]\n".to_owned(),
@@ -351,7 +366,7 @@ mod tests {
         assert_eq!(with(Some("a: 1"), SETTINGS), Ok(format!("a: 1\n{SETTINGS}")));
         let empty = "nodeExporter:\n  collectors: {}\n";
         assert_eq!(with(Some(empty), SETTINGS).as_deref(), Ok(SETTINGS));
-        // What says otherwise is set, and is not ours to take out.
+        // A setting with another value was not set by us and must not be removed.
         let other = "nodeExporter:\n  collectors:\n    ksmd:\n      enabled: false\n";
         for other in [other, "nodeExporter: {}\n", "nodeExporter:\n  collectors: {}\n"] {
             assert_eq!(without(other, SETTINGS).as_deref(), Ok(other));
@@ -359,7 +374,7 @@ mod tests {
         assert_eq!(with(Some(other), SETTINGS).as_deref(), Ok(SETTINGS));
     }
 
-    /// Found beside `make fuzz`: 50 KiB of aliases stood for 64 MiB.
+    /// Found besides `make fuzz`: 50 KiB of aliases stood for 64 MiB.
     #[test]
     fn a_document_says_no_more_than_an_object_holds() {
         let document = |times: usize| format!("a: &a {}\nb: [{}]\n", "x".repeat(20_000), vec!["*a"; times].join(","));
@@ -397,14 +412,14 @@ mod tests {
         let document = Document { field: "/data/a~1b", settings: SETTINGS };
         for pointer in ["", "/data", "/data/a~1b", "/data/a~1b/0", "/data/a~1b/"] {
             let problem = touched_by(&document, &["/data/more", pointer]).unwrap();
-            assert!(problem.contains(&format!("names {pointer}, and /data/a~1b")) && problem.contains("ignoreFields"));
+            assert!(problem.contains(&format!("names {pointer}, but /data/a~1b")) && problem.contains("ignoreFields"));
         }
         let others = ["/data/a", "/data/a~1bc", "/data/a/b", "/metadata/labels/x", "/databases", "/data/a~01b"];
         assert_eq!(touched_by(&document, &others), None);
         assert_eq!(touched_by(&document, &[]), None);
     }
 
-    /// What is shown of the change from `before` to `after`.
+    /// The diff shown for the change from `before` to `after`.
     fn shown(before: &str, after: &str) -> String {
         let document = Document { field: "/data/config.yaml", settings: SETTINGS };
         let [before, after] = by_lines(&document, [config(Some(before)), config(Some(after))]);
@@ -466,7 +481,7 @@ mod tests {
         }
     }
 
-    /// Documents of all shapes, most of them with secrets beside what is ours.
+    /// Documents of all shapes, most of them with secrets next to our settings.
     fn documents() -> impl Strategy<Value = String> {
         let line = prop::sample::select(vec![
             "a: canary\n",

@@ -1,4 +1,4 @@
-//! What somebody changed of what we had applied.
+//! Drift: applied fields that somebody changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +13,24 @@ use object::fields::{self, FieldPath, Lookup};
 use object::limits::{cut_text, within_line};
 use object::quantity::canonical;
 
-/// As many paths as are remembered of one object.
+/// The most paths that are remembered of one object.
 const PATH_LIMIT: usize = 1000;
-/// As much of the name of a field manager, which the API server bounds at 128 bytes.
+/// The most bytes of a field manager's name that are shown. The API server allows 128.
 const MANAGER_LIMIT: usize = 128;
 /// The longest pointer to a replaced value, as in the CRD.
 const REPLACED_PATH: usize = 256;
-/// As much of a value as is told of a change.
+/// The most bytes of a value that are shown in a report of a change.
 const GLIMPSE_LIMIT: usize = 120;
 
-/// How values are compared: amounts in one spelling, and of a map that is wanted empty only that it is there, since what
-/// others put into it is theirs.
+/// How values are compared: amounts in one spelling, and a map that is desired empty only by its
+/// existence, since others own what they put into it.
 #[derive(Debug, Clone, Copy)]
 pub struct Lens<'a> {
-    /// What is applied.
+    /// The object that is applied.
     pub desired: &'a Value,
-    /// Where quantities are.
+    /// Pointers to quantities ([`object::pointer::expand`]).
     pub quantities: &'a [String],
-    /// Whether paths are not remembered, since those into lists hold values, which may be secret ones.
+    /// Whether paths are not remembered. Paths into lists contain values, which may be secret.
     pub hides_paths: bool,
 }
 
@@ -44,7 +44,7 @@ impl Lens<'_> {
     }
 }
 
-/// The value of `object` at `path`, as [`Lens`] says.
+/// The value of `object` at `path` as [`Lens`] compares it.
 fn value(path: &FieldPath, object: &Lookup<'_>, desired: &Lookup<'_>) -> Value {
     let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
     match object.resolve(path) {
@@ -53,8 +53,8 @@ fn value(path: &FieldPath, object: &Lookup<'_>, desired: &Lookup<'_>) -> Value {
     }
 }
 
-/// What is remembered of an object that was written: its fields and a digest of their values. `None` if the object has no
-/// uid, which no server ever answers.
+/// The record of an object that was written: its fields and a digest of their values. `None` if the
+/// object has no uid, which no server ever answers.
 #[must_use]
 pub fn applied_view(object: &Value, owned: &[FieldPath], lens: Lens<'_>) -> Option<Applied> {
     let uid = object.pointer("/metadata/uid").and_then(Value::as_str)?.to_owned();
@@ -67,7 +67,8 @@ pub fn applied_view(object: &Value, owned: &[FieldPath], lens: Lens<'_>) -> Opti
     Some(applied)
 }
 
-/// Leaves out the paths of `applied`, which may be thousands; they are recognised by the beginning of their digest.
+/// Removes the paths of `applied`, which may be thousands; the beginning of their digest is kept to
+/// recognize them.
 pub(in crate::plan) fn without_paths(applied: &mut Applied) {
     if applied.paths_hash.is_none() {
         let mut hash = digest::sha256(&applied.paths);
@@ -78,23 +79,24 @@ pub(in crate::plan) fn without_paths(applied: &mut Applied) {
     }
 }
 
-/// A field of ours as it was when a plan was made: its value as it may be shown, and who wrote it last.
+/// A field of ours at the time of a plan: its value as far as it may be shown, and who wrote it
+/// last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Glimpse {
-    /// Where it is, as an RFC 6901 pointer.
+    /// The field, as an RFC 6901 pointer.
     pub pointer: String,
     /// The value, as JSON; empty if there is none.
     pub value: String,
-    /// The field manager, if the object knows.
+    /// The field manager that wrote it last; empty if the object does not record it.
     pub manager: String,
-    /// When, in the form of the API server.
+    /// The time of that write, as the API server formats it.
     pub time: String,
 }
 
 impl Glimpse {
     fn by(&self) -> String {
         match (self.manager.as_str(), self.time.as_str()) {
-            ("", _) => "the API server does not record by whom".to_owned(),
+            ("", _) => "changed by an unknown field manager".to_owned(),
             (manager, "") => format!("changed by field manager {manager}"),
             (manager, time) => format!("changed by field manager {manager} at {time}"),
         }
@@ -104,7 +106,8 @@ impl Glimpse {
         self.value.contains(PLACEHOLDER)
     }
 
-    /// Whether a document of which nothing is shown has been written since it was `before`, as far as its owner tells.
+    /// Whether a document that is not shown was written after `before`, which only its manager and
+    /// time can tell.
     fn is_rewritten_since(&self, before: &Self) -> bool {
         self.value.contains(DOCUMENT)
             && self.value == before.value
@@ -116,7 +119,7 @@ impl Glimpse {
     }
 }
 
-/// A field manager as a sentence names it: others choose what they are called.
+/// The name of a field manager for a sentence. It is untrusted: others choose it.
 fn named(manager: &str) -> String {
     cut_text(&within_line(manager), MANAGER_LIMIT)
 }
@@ -136,13 +139,14 @@ pub(in crate::plan) fn glimpses(
         let value = shown.resolve(path).map(|value| cut_text(&value.to_string(), GLIMPSE_LIMIT));
         let (manager, time) = owners.last_of(path).unwrap_or_default();
         let (manager, time) = (named(manager), time.to_owned());
-        // By what names it whatever comes before it in a list.
+        // By its path, which does not depend on the order of lists.
         (path.to_string(), Glimpse { pointer, value: value.unwrap_or_default(), manager, time })
     };
     owned.iter().take(PATH_LIMIT).map(glimpse).collect()
 }
 
-/// The values that an apply replaces in the item of that name: those of `before` that are others in `after`, both by path.
+/// The values that an apply replaces in the item called `item`: those of `before` that differ in
+/// `after`, both by path.
 pub(in crate::plan) fn replaced(
     item: &str,
     before: &BTreeMap<String, Value>,
@@ -159,7 +163,7 @@ pub(in crate::plan) fn replaced(
     glimpses.map(replaced).collect()
 }
 
-/// What differs between two plans' views of an object, a sentence for each field.
+/// The differences between two plans' views of an object, a sentence for each field.
 #[must_use]
 pub fn between(before: &BTreeMap<String, Glimpse>, after: &BTreeMap<String, Glimpse>) -> Vec<String> {
     let nothing = Glimpse::default();
@@ -167,21 +171,22 @@ pub fn between(before: &BTreeMap<String, Glimpse>, after: &BTreeMap<String, Glim
     let pairs = paths.into_iter().map(|path| (path, before.get(path), after.get(path)));
     pairs
         .map(|(path, from, to)| (path, from.unwrap_or(&nothing), to.unwrap_or(&nothing)))
-        // The placeholders of two plans say nothing of each other.
+        // Placeholders of two plans can't be compared.
         .filter(|(_, from, to)| {
             to.is_rewritten_since(from) || (from.value != to.value && !(from.is_hidden() && to.is_hidden()))
         })
         .map(|(_, from, to)| {
             let pointer = if to.pointer.is_empty() { &from.pointer } else { &to.pointer };
             if to.is_rewritten_since(from) {
-                return format!("{pointer} was written again, {}", to.by());
+                return format!("{pointer} was rewritten, {}", to.by());
             }
             format!("{pointer} from {} to {}, {}", from.shown(), to.shown(), to.by())
         })
         .collect()
 }
 
-/// What was written after `since` by others than `manager` and those named after it, where nothing is known of before: a sentence for each field.
+/// Fields last written at or after `since` by a manager whose name does not start with `manager`: a
+/// sentence for each. For use when the earlier values are unknown.
 #[must_use]
 pub fn later_than(since: &str, manager: &str, fields: &BTreeMap<String, Glimpse>) -> Vec<String> {
     let later = fields.iter().filter(|(_, field)| field.time.as_str() >= since && !field.manager.starts_with(manager));
@@ -197,8 +202,8 @@ pub fn later_than(since: &str, manager: &str, fields: &BTreeMap<String, Glimpse>
     later.map(|(_, field)| told(field)).collect()
 }
 
-/// What differs in `live` from what `applied` remembers. `owned` are the fields that an apply owns now, `result` is what it
-/// would make of the object.
+/// The changes in `live` since `applied` was recorded. `owned` are the fields that an apply owns
+/// now, `result` is the object that it would produce.
 pub(in crate::plan) fn since(
     applied: &Applied,
     live: Option<&Value>,
@@ -218,10 +223,11 @@ pub(in crate::plan) fn since(
         None => applied.paths.iter().map(|path| FieldPath::parse(path)).collect(),
         Some(hash) => {
             let mut names: Vec<_> = owned.iter().map(ToString::to_string).collect();
-            // As texts, like those that were remembered.
+            // Sorted as texts, like those that were remembered.
             names.sort();
             if !digest::sha256(&names).starts_with(hash) {
-                // Another set of fields is wanted now: which of the old ones have moved can't be told.
+                // The desired fields are others now: it can't be determined which of the old ones
+                // have changed.
                 return Vec::new();
             }
             owned.to_vec()
@@ -234,7 +240,8 @@ pub(in crate::plan) fn since(
     let owners = fields::Owners::of(live);
     let (before, after) = (canonical(live, lens.quantities), canonical(result, lens.quantities));
     let [live, desired, before, after, old, new] = [live, lens.desired, &before, &after, &old, &new].map(Lookup::of);
-    // Else something else is wanted now than what was applied: it is not what anybody moved away from.
+    // Otherwise the desired values differ from what was applied, and nobody changed a field away
+    // from them.
     let restores = digest::sha256(&lens.view(result, owned)).starts_with(&applied.hash);
     let differing = owned.iter().chain(paths.iter().filter(|path| owned.binary_search(path).is_err()));
     let moved: Vec<_> = differing
@@ -247,18 +254,19 @@ pub(in crate::plan) fn since(
                     format!("{did} by field manager {} at {time}", named(manager))
                 }
                 Some((manager, _)) => format!("{did} by field manager {}", named(manager)),
-                None => "the API server does not record by whom".to_owned(),
+                None if restores => "changed by an unknown field manager".to_owned(),
+                None => "owned by no field manager".to_owned(),
             };
             let pointer = if lens.hides_paths { live.pointer_without_values(path) } else { live.pointer(path) };
             let (is, wanted) = (show(old.resolve(path)), show(new.resolve(path)));
             let text = match is == wanted {
-                // Nothing of it is shown.
-                true => format!("{pointer} is not as it was applied, {by}"),
+                // The values are hidden.
+                true => format!("{pointer} differs from what was applied, {by}"),
                 false if restores => format!("{pointer} is {is} instead of {wanted}, {by}"),
-                false => format!("{pointer} is {is}, {by}, and becomes {wanted} by this plan"),
+                false => format!("{pointer} is {is}, {by}, and becomes {wanted} under this plan"),
             };
             Moved { path: pointer, text }
         })
         .collect();
-    if moved.is_empty() { whole("fields that were applied have other values now") } else { moved }
+    if moved.is_empty() { whole("fields that were applied now have other values") } else { moved }
 }

@@ -1,4 +1,4 @@
-//! From what the server said of a draft to the item that a person reviews.
+//! Turns the preview of a draft into the item that a person reviews.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +23,9 @@ use object::limits::is_plain;
 use object::quantity::canonical;
 use object::{diff, digest, pointer};
 
-/// Makes the item of `draft` from its `preview`. `document` is what others keep in its object too ([`document::of`]), `manager` the field
-/// manager that applies it, `remembered` the item of that name in the status.
+/// Makes the item of `draft` from its `preview`. `document` is the field of its object that others
+/// keep too ([`document::of`]), `manager` the field manager that applies it, `remembered` the item
+/// with that name in the status.
 #[must_use]
 pub fn compose(
     draft: &Draft,
@@ -51,11 +52,11 @@ pub fn compose(
             let item = removal(draft, manager, &states, stays_for, effect);
             match leaves.filter(|_| item.operation == Operation::Remove) {
                 None => item,
-                // The text that others keep is theirs to review too.
+                // Others keep the remaining text, so it is reviewed too.
                 Some(leaves) => PlanItem {
                     hash: digest::sha256(&json!([item.hash, leaves])),
                     message: format!(
-                        "{} What is left of a document that others keep too has our name until one of them writes it.",
+                        "{} The rest of the shared document keeps this configuration's field manager until somebody else writes it.",
                         item.message
                     ),
                     desired: leaves,
@@ -68,7 +69,8 @@ pub fn compose(
     }
 }
 
-/// `item`, which was as wanted, with its object as it is now, if none of what was applied has moved: decided from its values alone.
+/// `item`, which was unchanged, updated to its object as it is now. `None` if any applied field has
+/// moved or the item needs a new preview. Needs no request: only values are compared.
 #[must_use]
 pub fn unmoved(draft: &Draft, document: Option<&'static Document>, item: &PlanItem, live: &Value) -> Option<PlanItem> {
     let simple =
@@ -92,15 +94,15 @@ pub fn unmoved(draft: &Draft, document: Option<&'static Document>, item: &PlanIt
     })
 }
 
-/// The object before and after.
+/// The object before and after the change.
 struct States<'a> {
     live: Option<&'a Value>,
     result: Option<&'a Value>,
-    /// What others keep in it too.
+    /// The field of it that others keep too.
     document: Option<&'static Document>,
 }
 
-/// What both kinds of change, and the shown text of both, are made from.
+/// The normalized states of a change, from which its operation, its severity and its diff are made.
 struct BeforeAfter {
     before: Option<Value>,
     after: Option<Value>,
@@ -117,7 +119,7 @@ impl BeforeAfter {
         Self { before, after, redactor, document: states.document }
     }
 
-    /// What applying it is.
+    /// The operation that applying it amounts to.
     fn operation(&self) -> Operation {
         match (&self.before, &self.after) {
             (None, _) => Operation::Create,
@@ -143,7 +145,8 @@ impl BeforeAfter {
         diff::changed_lines(&name, exists[0].then_some(&before), exists[1].then_some(&after))
     }
 
-    /// `item`, which was made of it, saying what is not shown of it.
+    /// `item`, which was made from this change, with a message that says which values are not
+    /// shown.
     fn told(&self, item: PlanItem) -> PlanItem {
         let conflicts = item.conflicts.iter().flat_map(|conflict| [&conflict.live, &conflict.desired]).flatten();
         let values = conflicts.map(Value::to_string).chain(item.moved.iter().map(|moved| moved.text.clone()));
@@ -160,17 +163,19 @@ impl BeforeAfter {
     }
 }
 
-/// `desired` without what is left to others: what they do with it makes no other plan.
+/// `desired` without the fields left to others: changes that others make to them must not change
+/// the plan hash.
 fn without(desired: &Value, ignored: &[FieldPath]) -> Value {
     let mut rest = desired.clone();
     ignored.iter().for_each(|path| pointer::take(&mut rest, &path.within_maps()));
     rest
 }
 
-/// A desired object of more bytes of JSON is not shown, nor one with characters that are not shown as themselves: the diff shows it.
+/// The largest desired object that is shown in a status, in bytes of JSON. A larger one is not
+/// shown, nor one with characters that are not displayed as themselves: the diff shows it.
 const SHOWN_LIMIT: usize = 8 * 1024;
 
-/// The desired object as a status shows it.
+/// The desired object as displayed in a status; null if it can't be.
 fn shown(draft: &Draft, document: Option<&'static Document>, desired: &Value) -> Value {
     let shown = Redactor::new(&draft.sensitive, &[desired]).closing(document).show(desired);
     let text = shown.to_string();
@@ -193,12 +198,12 @@ fn applied(
     let changes = operation != Operation::NoChange;
     let effect = if changes { effect } else { Effect::default() };
 
-    // What the apply will own, and what it will delete because we own it now and want it no more.
+    // The fields that the apply will own, and those that we own now and it removes.
     let mut owned = fields::applied_by(result, manager);
     owned.extend(live.map(|live| fields::applied_by(live, manager)).unwrap_or_default());
     owned.sort();
     owned.dedup();
-    // Whoever changes what is left to others changes nothing of ours.
+    // Changes to fields that are left to others are not drift.
     let ignored: Paths = adjusted.ignored.iter().cloned().collect();
     owned.retain(|path| !ignored.touches(path));
 
@@ -269,7 +274,7 @@ fn applied(
     })
 }
 
-/// `item`, with what was overridden of it.
+/// `item` with its overrides and their inputs.
 fn overridden(item: PlanItem, adjusted: Adjusted, live: Option<&Value>) -> PlanItem {
     let told =
         if adjusted.notes.is_empty() { String::new() } else { format!("Overridden: {}.", adjusted.notes.join("; ")) };
@@ -281,28 +286,32 @@ fn overridden(item: PlanItem, adjusted: Adjusted, live: Option<&Value>) -> PlanI
     }
 }
 
-/// An item that an administrator has set aside. What was applied of it is remembered, and stays as it is.
+/// The item of an object that an administrator skips. Its record of what was applied stays as it
+/// is.
 fn set_aside(draft: &Draft, live: Option<&Value>, why: &str, needed_by: &[String]) -> PlanItem {
     let target = target(draft);
     let needed = match needed_by {
         [] => String::new(),
-        items => format!(" Without it there is no effect of {}.", items.join(", ")),
+        [item] => format!(" Without it, {item} has no effect."),
+        items => format!(" Without it, these items have no effect: {}.", items.join(", ")),
     };
     PlanItem {
         operation: Operation::Skipped,
         hash: digest::sha256(&json!({"target": target, "operation": Operation::Skipped})),
-        message: format!("Set aside: {why}. It is neither written nor watched for drift.{needed}"),
+        message: format!("Skipped: {why}. It is neither applied nor monitored for drift.{needed}"),
         overrides: vec![why.to_owned()],
         overriding: live.map(overrides::inputs).unwrap_or_default(),
-        rollout: Rollout::Done("set aside".to_owned()),
-        // So that it is told from an object that is not there: what is set aside by its annotation is wanted again when it has gone.
+        rollout: Rollout::Done("skipped".to_owned()),
+        // Distinguishes it from an object that does not exist: an item skipped by an annotation is
+        // planned again when the object is gone.
         resource_version: live.and_then(|live| metadata(live, "resourceVersion")),
         target,
         ..blank(draft)
     }
 }
 
-/// A plan from recorded objects. Its digest is never that of a plan that a server has previewed.
+/// The item of a plan from recorded objects. Its digest is never that of a plan that a server has
+/// previewed.
 fn approximate(draft: &Draft, desired: &Value, states: &States<'_>, effect: Effect) -> PlanItem {
     let change = BeforeAfter::of(states, draft);
     let operation = change.operation();
@@ -324,7 +333,7 @@ fn approximate(draft: &Draft, desired: &Value, states: &States<'_>, effect: Effe
         desired: desired.clone(),
         shown: shown(draft, states.document, desired),
         message: format!(
-            "{} Approximate: no API server was asked, so defaults, admission and ownership are missing.",
+            "{} Approximate: no API server was asked, so defaults, admission and field ownership are not included.",
             message::of_apply(draft, operation, &sentences, "")
         ),
         kept,
@@ -344,11 +353,12 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
         return gone(draft, target, waiting_for_nothing());
     };
     if metadata(live, "deletionTimestamp").is_some() && states.result.is_none() {
-        let item = gone(draft, target, waiting(&format!("is being deleted{}", message::held_by(live))));
-        // Not the version of an object that is not there: that it has gone since must be told from that it is held.
+        let item = gone(draft, target, waiting(&format!("its deletion is not complete{}", message::held_by(live))));
+        // Without it, the object would look absent: that it has gone since must be told from that
+        // it is held.
         return PlanItem { resource_version: metadata(live, "resourceVersion"), ..item };
     }
-    // Nothing of ours is in it: there is nothing to take back.
+    // No field of it is ours: there is nothing to remove.
     let operation = if change.before == change.after { Operation::NoChange } else { Operation::Remove };
     let effect = if operation == Operation::NoChange { Effect::default() } else { effect };
     let owned = fields::applied_by(live, manager);
@@ -359,7 +369,7 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
         "operation": operation,
         "goes": states.result.is_none(),
         "live": match states.result {
-            // All of it goes, so all of it is reviewed.
+            // The object is deleted, so all of it is reviewed.
             None => change.before.clone(),
             Some(_) => change.before.as_ref().map(|before| json!(fields::view(before, &owned))),
         },
@@ -373,7 +383,7 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
         operation,
         severity: severity(draft.impact, operation, &change, &effect),
         diff: change.text(&target),
-        // What is left of it is what an apply of nothing leaves.
+        // What remains is what an apply without fields leaves.
         desired: states.result.map(|_| target.empty()).unwrap_or_default(),
         message: lead,
         effect,
@@ -387,10 +397,12 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
     })
 }
 
-/// The object of a removal does not exist, or will not for long.
+/// The item of a removal whose object does not exist, or will not for long.
 fn gone(draft: &Draft, target: TargetRef, rollout: Rollout) -> PlanItem {
     let hash = digest::sha256(&json!({"target": target, "operation": Operation::NoChange}));
-    let message = format!("No change: the object is already deleted. {}.", message::capitalised(&draft.reason));
+    let state = if matches!(rollout, Rollout::Done(_)) { "deleted" } else { "being deleted" };
+    let reason = message::capitalised(&draft.reason);
+    let message = format!("{}: the object is already {state}. {reason}.", message::NO_CHANGE);
     PlanItem { operation: Operation::NoChange, hash, message, rollout, target, ..blank(draft) }
 }
 
@@ -410,12 +422,12 @@ fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
         desired: desired.clone(),
         shown: shown(draft, change.document, desired),
         message: format!(
-            "{}. Not previewed: no server can tell before item {after} is applied. This is what the profile wants; it is \
-             not written under this plan, but planned anew after {after}, for another review.",
+            "{}. Not previewed yet: the API server can't preview it before item {after} is applied. The diff shows what the profile \
+             wants. It is not written under this plan: after {after}, it is planned again, for another review.",
             message::capitalised(&draft.reason)
         ),
         hash: digest::sha256(&review),
-        rollout: waiting("waits for an earlier item"),
+        rollout: waiting("waiting for an earlier item"),
         target,
         ..blank(draft)
     })
@@ -427,7 +439,7 @@ fn refused(draft: &Draft, remedy: String) -> PlanItem {
         Body::Ensure(object) => object.clone(),
         Body::Remove(_) | Body::Blocked { .. } => Value::Null,
     };
-    // Not the remedy: wording is no part of what is reviewed, and a blocked plan can't be approved.
+    // Without the remedy: wording is not reviewed, and a blocked plan can't be approved.
     let review = json!({"target": target, "operation": Operation::Blocked, "desired": desired});
     PlanItem {
         shown: shown(draft, None, &desired),
@@ -439,7 +451,7 @@ fn refused(draft: &Draft, remedy: String) -> PlanItem {
     }
 }
 
-/// An item of which nothing is known yet.
+/// The item of `draft` before anything is known of its object.
 fn blank(draft: &Draft) -> PlanItem {
     PlanItem {
         name: draft.name.clone(),
@@ -482,8 +494,8 @@ fn blank(draft: &Draft) -> PlanItem {
     }
 }
 
-/// Where the server changes more than what we own: defaults, and what admission adds. Paths and no values, since some of
-/// them are another value each time.
+/// The paths at which the server changes more than our fields: defaults, and what admission adds.
+/// Without values, since some of them differ each time.
 fn beside(change: &BeforeAfter, ours: &[FieldPath]) -> Vec<String> {
     let owned: Paths = ours.iter().cloned().collect();
     let leaves = |object: &Option<Value>| object.as_ref().map(|object| fields::leaves_around(object, ours));
@@ -494,7 +506,7 @@ fn beside(change: &BeforeAfter, ours: &[FieldPath]) -> Vec<String> {
     let nobody = Value::Null;
     let [was, is] = [&change.before, &change.after].map(|object| Lookup::of(object.as_ref().unwrap_or(&nobody)));
     paths.retain(|path| !owned.touches(path) && was.resolve(path) != is.resolve(path));
-    // Of a list of which some entries are ours, the entries of others.
+    // Entries of others, in lists of which some entries are ours.
     let foreign = |object: &Option<Value>| object.as_ref().map(|object| fields::foreign_entries(object, ours));
     let (before, after) = (foreign(&change.before).unwrap_or_default(), foreign(&change.after).unwrap_or_default());
     let nothing = Vec::new();
@@ -502,8 +514,9 @@ fn beside(change: &BeforeAfter, ours: &[FieldPath]) -> Vec<String> {
     paths.iter().map(ToString::to_string).chain(lists.map(|(list, _)| list.clone())).collect()
 }
 
-/// Reboots and drains are the worst. Else the profile's word counts; where it leaves it to us, it depends on what changes: labels and
-/// annotations disturb nothing, what a controller acts on may.
+/// The severity of an item. Reboots and drains are High. Otherwise the profile decides; if it
+/// leaves the impact to us, it depends on what changes: labels and annotations disturb nothing,
+/// fields that a controller acts on may.
 fn severity(impact: Impact, operation: Operation, change: &BeforeAfter, effect: &Effect) -> Severity {
     let parts = |object: &Option<Value>| {
         let mut object = object.clone().unwrap_or_default();
@@ -530,7 +543,7 @@ fn waiting(text: &str) -> Rollout {
 }
 
 fn waiting_for_nothing() -> Rollout {
-    Rollout::Done("nothing of it is left".to_owned())
+    Rollout::Done("the removal is complete".to_owned())
 }
 
 fn metadata(object: &Value, key: &str) -> Option<String> {

@@ -1,11 +1,12 @@
-//! Whether a change has taken effect, and how the owner of an object says that it is: rules by convention.
+//! Whether a change has taken effect, judged by the conditions that the object's owner reports. The
+//! rules are conventions.
 //!
 //! | rule | source |
 //! | --- | --- |
 //! | `observedGeneration`, Stalled, Reconciling, Ready | kstatus, sigs.k8s.io/cli-utils pkg/kstatus |
-//! | ReconcileComplete False, and the others Unknown: it could not carry the change out; TaintedConfiguration | kubevirt/hyperconverged-cluster-operator at 03da3cff7325, controllers/hyperconverged |
+//! | ReconcileComplete False, and the others Unknown: the owner could not carry out the change; TaintedConfiguration | kubevirt/hyperconverged-cluster-operator at 03da3cff7325, controllers/hyperconverged |
 //! | Available, Progressing, Degraded | openshift/api config/v1 ClusterStatusConditionType, as HyperConverged has them |
-//! | a type that ends in `Degraded`; its sentence may be in the reason | openshift/library-go pkg/operator/v1helpers; the descheduler operator at 945dcaa9d895 |
+//! | a type that ends in `Degraded`; the text may be in the reason | openshift/library-go pkg/operator/v1helpers; the descheduler operator at 945dcaa9d895 |
 //! | Disabled | medik8s/node-healthcheck-operator dd44432997c6, api/v1alpha1 |
 
 use serde_json::Value;
@@ -13,29 +14,30 @@ use serde_json::Value;
 /// How far a written item is from taking effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rollout {
-    /// In effect; the text says on what.
+    /// In effect; the text says where.
     Done(String),
-    /// Under way; the text says how far and what holds it up.
+    /// In progress; the text says how far it is and what holds it up.
     Waiting {
-        /// Progress in one sentence.
+        /// The progress in one sentence.
         text: String,
-        /// Somebody has paused it: the time limit stands still.
+        /// Whether somebody paused it: then the time limit stands still.
         paused: bool,
     },
-    /// It can't take effect without a person.
+    /// It can't take effect unless a person intervenes.
     Failed(String),
 }
 
-/// A condition says so while an owner does its work, and nothing is wrong.
+/// Conditions that are True while an owner works; nothing is wrong then.
 const UNDER_WAY: [&str; 2] = ["Reconciling", "Progressing"];
 /// Conditions that are True while all is well.
 const WELL: [&str; 3] = ["ReconcileComplete", "Available", "Ready"];
-/// A Deployment is progressing for ever (k8s.io/kubernetes pkg/controller/deployment/util, `NewRSAvailableReason`).
+/// The reason with which a Deployment reports Progressing forever (k8s.io/kubernetes
+/// pkg/controller/deployment/util, `NewRSAvailableReason`).
 const AVAILABLE_FOR_GOOD: &str = "NewReplicaSetAvailable";
 
-/// How far `object` is. One that says nothing is in effect as soon as it is written.
+/// How far `object` is. An object without conditions is in effect as soon as it is written.
 ///
-/// Degraded is a reason to wait and no verdict: operators report it while they converge.
+/// Degraded is a reason to wait and not a failure: operators report it while they converge.
 #[must_use]
 pub fn of(object: &Value) -> Rollout {
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
@@ -56,13 +58,14 @@ pub fn of(object: &Value) -> Rollout {
     match unwell(object).or_else(|| unknown(object)).or_else(|| conditions(object).find(under_way)) {
         Some(condition) => waiting(condition.told()),
         None => Rollout::Done(match tainted(object) {
-            Some(tainted) => format!("in effect, but for what an annotation overrides: {}", tainted.told()),
+            Some(tainted) => format!("in effect, except for what an annotation overrides: {}", tainted.told()),
             None => "in effect".to_owned(),
         }),
     }
 }
 
-/// `rollout` of `object`, whose kind has a status: nobody can tell that it is in effect while its owner has reported nothing.
+/// `rollout` of `object`, whose kind has a status: as long as its owner has reported nothing,
+/// nobody can say that it is in effect.
 #[must_use]
 pub fn as_reported(rollout: Rollout, object: &Value) -> Rollout {
     let is_silent = object.get("status").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty);
@@ -72,14 +75,15 @@ pub fn as_reported(rollout: Rollout, object: &Value) -> Rollout {
     }
 }
 
-/// What the owner of `object` says is wrong with it: the condition and its sentence.
+/// The condition by which the owner of `object` reports a problem, with its message.
 #[must_use]
 pub fn trouble(object: &Value) -> Option<String> {
     let stalled = conditions(object).find(|condition| condition.is("Stalled", "True"));
     stalled.or_else(|| unwell(object)).or_else(|| disabled(object)).map(|condition| condition.told())
 }
 
-/// Whether the owner of `object` says how it is: what it says right after a change may be about the time before.
+/// Whether the owner of `object` reports conditions. Right after a change they may still describe
+/// the time before it.
 #[must_use]
 pub fn speaks(object: &Value) -> bool {
     conditions(object).next().is_some()
@@ -88,19 +92,19 @@ pub fn speaks(object: &Value) -> bool {
 fn unwell(object: &Value) -> Option<OwnerCondition<'_>> {
     let degraded = conditions(object)
         .find(|condition| condition.text("type").ends_with("Degraded") && condition.text("status") == "True");
-    // What is degraded says why; that it is not available for that, says less.
+    // A Degraded condition says why; an unavailable one that results from it says less.
     degraded.or_else(|| {
         let bad = |condition: &OwnerCondition<'_>| WELL.iter().any(|name| condition.is(name, "False"));
         conditions(object).find(bad)
     })
 }
 
-/// What the owner of `object` can't tell.
+/// A condition whose status the owner of `object` reports as Unknown.
 fn unknown(object: &Value) -> Option<OwnerCondition<'_>> {
     conditions(object).find(|condition| WELL.iter().any(|name| condition.is(name, "Unknown")))
 }
 
-/// That parts of the object are overridden by an annotation of it.
+/// The condition that says that an annotation overrides parts of the object.
 fn tainted(object: &Value) -> Option<OwnerCondition<'_>> {
     conditions(object).find(|condition| condition.is("TaintedConfiguration", "True"))
 }
@@ -120,7 +124,8 @@ impl OwnerCondition<'_> {
         self.text("type") == kind && self.text("status") == status
     }
 
-    /// In a sentence: without a message the reason is one, or the only word there is.
+    /// The condition in a sentence. Without a message it ends with the reason, which may be a
+    /// sentence itself.
     fn told(&self) -> String {
         let why = [self.text("message"), self.text("reason")].into_iter().find(|text| !text.is_empty());
         format!("{}={}: {}", self.text("type"), self.text("status"), why.unwrap_or("no reason given"))
@@ -166,7 +171,8 @@ mod tests {
         assert_eq!(trouble(&stalled).as_deref(), Some("Stalled=True: m"));
     }
 
-    /// HyperConverged, as it was observed when KubeVirt refused an update, and beside an annotation that overrides parts of it (fault R21).
+    /// HyperConverged as observed when KubeVirt refused an update, and with an annotation that
+    /// overrides parts of it (fault R21).
     #[test]
     fn what_an_owner_could_not_carry_out_is_not_in_effect() {
         let condition = |kind: &str, status: &str, message: &str| json!({"type": kind, "status": status, "reason": "R", "message": message});
@@ -181,13 +187,13 @@ mod tests {
         assert_eq!((of(&failed), trouble(&failed)), (waiting(told.clone()), Some(told)));
         let unknown = says(json!([condition("Available", "Unknown", "m")]));
         assert_eq!((of(&unknown), trouble(&unknown)), (waiting("Available=Unknown: m".to_owned()), None));
-        // Whoever says why is told before whoever says that.
+        // The condition that explains the problem is reported before the one that only names it.
         let both = says(json!([
             condition("Available", "False", "HCO is not available due to degraded components"),
             condition("Degraded", "True", "KubeVirt is degraded: why")
         ]));
         assert_eq!(trouble(&both).as_deref(), Some("Degraded=True: KubeVirt is degraded: why"));
-        // The readiness of a part is not that of the whole.
+        // A part that is not ready does not make the whole not ready.
         let part = says(json!([condition("VirtNetworkResourcesInjectorReady", "False", "0/2 replicas ready")]));
         assert_eq!((of(&part), trouble(&part)), (Rollout::Done("in effect".into()), None));
         let tainted = says(json!([condition(
@@ -197,7 +203,9 @@ mod tests {
         )]));
         let Rollout::Done(text) = of(&tainted) else { panic!("{:?}", of(&tainted)) };
         assert!(
-            text.starts_with("in effect, but for what an annotation overrides: TaintedConfiguration=True: Unsupported"),
+            text.starts_with(
+                "in effect, except for what an annotation overrides: TaintedConfiguration=True: Unsupported"
+            ),
             "{text}"
         );
         assert_eq!(trouble(&tainted), None);
@@ -218,7 +226,7 @@ mod tests {
         assert_eq!((of(&well), trouble(&well), speaks(&well)), (Rollout::Done("in effect".into()), None, true));
     }
 
-    /// Fault R11: an upgrade of HyperConverged, and what is progressing for ever.
+    /// Fault R11: an upgrade of HyperConverged, and a condition that is progressing forever.
     #[test]
     fn r11_what_is_progressing_is_not_in_effect_and_not_unwell() {
         let upgrading = says(json!([
@@ -231,7 +239,7 @@ mod tests {
         assert_eq!(of(&deployed), Rollout::Done("in effect".into()));
     }
 
-    /// Fault R12: as node-healthcheck-operator writes it beside a MachineHealthCheck.
+    /// Fault R12: as node-healthcheck-operator writes it when there is a MachineHealthCheck.
     #[test]
     fn r12_what_is_disabled_is_applied_and_said_to_be_inactive() {
         let object =

@@ -1,8 +1,12 @@
-//! Ignition configurations inside objects that run code on machines, and what is secret in them. By place and not by name: the
-//! specification (<https://coreos.github.io/ignition/specs/>, versions 2 and 3) says where logins, keys and headers are.
+//! Ignition configurations inside objects that run code on machines, and the secrets in them.
+//! Secrets are found by their place and not by a name: the specification
+//! (<https://coreos.github.io/ignition/specs/>, versions 2 and 3) says where logins, keys and
+//! headers are.
 //!
-//! Members are found by name however it is spelled: Ignition and the machine-config operator read a configuration with Go's encoding/json,
-//! which takes `Mode` and `MODE` for `mode` (<https://pkg.go.dev/encoding/json#Unmarshal>). Where a value can't be understood it is taken as secret.
+//! Names of members match in any case: Ignition and the machine-config operator read a
+//! configuration with Go's encoding/json, which accepts `Mode` and `MODE` for `mode`
+//! (<https://pkg.go.dev/encoding/json#Unmarshal>). A value that can't be understood is treated as
+//! secret.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +16,22 @@ use serde_json::Value;
 use crate::api::TargetRef;
 use object::pointer;
 
-/// What lets somebody in, or opens a disk.
+/// Values that grant a login or unlock a disk.
 const CREDENTIALS: [&str; 3] =
     ["/passwd/users/*/passwordHash", "/passwd/groups/*/passwordHash", "/storage/luks/*/keyFile"];
-/// Where a further configuration comes from. One that is written out may hold all that this one may.
+/// References to further configurations. One that is embedded may hold everything that this one
+/// may.
 const CONFIGS: [&str; 3] = ["/ignition/config/merge/*", "/ignition/config/append/*", "/ignition/config/replace"];
-/// Whatever else a machine fetches.
+/// References to everything else that a machine fetches.
 const FETCHED: [&str; 3] =
     ["/ignition/security/tls/certificateAuthorities/*", "/storage/files/*/contents", "/storage/files/*/append/*"];
 const PROXIES: [&str; 2] = ["/ignition/proxy/httpProxy", "/ignition/proxy/httpsProxy"];
-/// Members of a file that say where it is and whose. All others hold its contents, or are unknown.
+/// Members of a file that describe its location, owner and mode. All others hold its contents, or
+/// are unknown.
 const ABOUT_A_FILE: [&str; 6] = ["filesystem", "group", "mode", "overwrite", "path", "user"];
 
-/// Pointers to the Ignition configurations in `object`, if it is of a kind that runs code on machines.
+/// Pointers to the Ignition configurations in `object`, if it is of a kind that runs code on
+/// machines.
 pub(in crate::plan) fn configs(object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let target = TargetRef::of(object);
@@ -49,7 +56,8 @@ fn seek(value: &Value, path: &mut String, found: &mut Vec<String>) {
     }
 }
 
-/// The paths of the files of the configuration at `config` that only their owner may read on the machine.
+/// The paths of the files, in the configuration at `config`, that only their owner may read on the
+/// machine.
 pub(in crate::plan) fn private_files(object: &Value, config: &str) -> Vec<String> {
     files(object, config)
         .filter(|(_, file)| is_private(file))
@@ -58,13 +66,15 @@ pub(in crate::plan) fn private_files(object: &Value, config: &str) -> Vec<String
         .collect()
 }
 
-/// Without a mode a file can be read by everybody. A mode that is no number is none that Ignition would set.
+/// Whether only the owner may read the file. Without a mode everybody may. A mode that is not a
+/// number counts as private: no Ignition would set it.
 fn is_private(file: &Value) -> bool {
     let private = |mode: &Value| !mode.is_null() && mode.as_u64().is_none_or(|mode| mode & 0o077 == 0);
     below(file, "/mode").iter().any(|(_, mode)| private(mode))
 }
 
-/// Pointers to what is secret in the configuration at `config`; `private` are the files whose contents are.
+/// Pointers to the secrets in the configuration at `config`; the contents of files at the paths
+/// `private` are secret.
 pub(in crate::plan) fn secrets(object: &Value, config: &str, private: &BTreeSet<String>) -> Vec<String> {
     let Some(within) = object.pointer(config) else { return Vec::new() };
     let at = |places: &[&str]| places.iter().flat_map(|place| below(within, place)).collect::<Vec<_>>();
@@ -85,12 +95,12 @@ pub(in crate::plan) fn secrets(object: &Value, config: &str, private: &BTreeSet<
     found.extend(sources(&CONFIGS).into_iter().filter(|(_, source)| is_written_out(&text(source))));
     let addresses = sources(&CONFIGS).into_iter().chain(sources(&FETCHED)).chain(at(&PROXIES));
     found.extend(addresses.filter(|(_, address)| names_a_credential(&text(address))));
-    // What is absent or empty is no secret.
+    // An absent or empty value is not a secret.
     found.retain(|(_, value)| !value.is_null() && value.as_str() != Some(""));
     found.into_iter().map(|(pointer, _)| format!("{config}{pointer}")).collect()
 }
 
-/// The files of the configuration at `config`, with their places in it.
+/// The files of the configuration at `config`, each with its pointer within the configuration.
 fn files<'a>(object: &'a Value, config: &str) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
     object.pointer(config).into_iter().flat_map(|within| below(within, "/storage/files/*"))
 }
@@ -99,7 +109,8 @@ fn paths(file: &Value) -> impl Iterator<Item = &str> {
     below(file, "/path").into_iter().filter_map(|(_, path)| path.as_str())
 }
 
-/// What is at `place` in `within`, which may be several members whose names differ in case. A segment `*` stands for every member.
+/// The values at `place` in `within`, with their pointers. There may be several, whose names differ
+/// in case. A segment `*` stands for every member.
 fn below<'a>(within: &'a Value, place: &str) -> Vec<(String, &'a Value)> {
     let mut found = vec![(String::new(), within)];
     for segment in place.split('/').skip(1) {
@@ -127,8 +138,9 @@ fn joined(pointer: &str, name: &str) -> String {
     pointer
 }
 
-/// Whether Go takes the member `key` for `name`, which is ASCII: without regard to case, with the two letters beyond ASCII that fold into it
-/// (`foldName` in encoding/json/fold.go of Go 1.21 and later).
+/// Whether Go decodes the member `key` as `name`, which is ASCII: regardless of case, with the two
+/// letters beyond ASCII that fold into it (`foldName` in encoding/json/fold.go of Go 1.21 and
+/// later).
 fn is_named(key: &str, name: &str) -> bool {
     let folded = key.chars().map(|letter| match letter {
         '\u{17f}' => 's',
@@ -138,13 +150,13 @@ fn is_named(key: &str, name: &str) -> bool {
     folded.eq(name.chars().map(|letter| letter.to_ascii_lowercase()))
 }
 
-/// Whether an address is the data itself.
+/// Whether an address is a data URL, which is the data itself.
 fn is_written_out(address: &str) -> bool {
     address.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
 }
 
-/// Whether an address holds a login, or a query or fragment, by which some storage lets in whoever knows it. It may lack its scheme, as a
-/// proxy's often does.
+/// Whether an address holds a login, or a query or fragment, which for some storage is a
+/// credential. The address may lack its scheme, as a proxy's often does.
 fn names_a_credential(address: &str) -> bool {
     let rest = address.split_once("//").map_or(address, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -211,7 +223,8 @@ mod tests {
         );
     }
 
-    /// What Go's decoder makes a member of, although it is spelled in another way, and what it can make nothing of.
+    /// Members that Go's decoder recognizes although they are spelled differently, and values that
+    /// it can't decode.
     #[test]
     fn t11_no_spelling_of_a_configuration_shows_a_secret() {
         let file = |member: &str, mode: Value| json!({"path": "/f", member: {"source": "data:,canary"}, "mode": mode});

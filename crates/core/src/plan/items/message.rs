@@ -1,4 +1,4 @@
-//! What the reviewer of an item must know, in sentences.
+//! Composes an item's message: what its reviewer must know, in sentences.
 
 use profile_sdk::Draft;
 use serde_json::Value;
@@ -6,10 +6,12 @@ use serde_json::Value;
 use crate::api::{Conflict, Operation};
 use crate::plan::items::{Effect, PoolEffect};
 
-/// As many entries as a sentence lists.
+/// The most entries that a sentence lists.
 const LISTED: usize = 10;
+/// How the message of an item without a change begins.
+pub const NO_CHANGE: &str = "No change";
 
-/// What the sentences are about.
+/// The facts that the sentences report.
 pub(in crate::plan) struct Sentences<'a> {
     pub(in crate::plan) conflicts: &'a [Conflict],
     pub(in crate::plan) lost: &'a [String],
@@ -19,10 +21,10 @@ pub(in crate::plan) struct Sentences<'a> {
 
 pub(in crate::plan) fn of_apply(draft: &Draft, operation: Operation, about: &Sentences<'_>, earlier: &str) -> String {
     let mut sentences = vec![match operation {
-        Operation::NoChange => format!("As wanted: {}.", draft.reason),
+        Operation::NoChange => format!("{NO_CHANGE}. {}.", capitalised(&draft.reason)),
         _ => format!("{}.", capitalised(&draft.reason)),
     }];
-    // What is dangerous comes first: a message may be cut.
+    // Dangerous facts come first, because a message may be cut.
     if !about.lost.is_empty() {
         sentences.push(format!("This removes entries that others added: {}.", listed(about.lost)));
     }
@@ -35,7 +37,7 @@ pub(in crate::plan) fn of_apply(draft: &Draft, operation: Operation, about: &Sen
         managers.retain(|manager| about.conflicts.iter().any(|found| found.manager == *manager && found.controller));
         if !managers.is_empty() {
             sentences.push(format!(
-                "{} looks like a controller: it will probably set its own value again.",
+                "{} looks like a controller and will probably set its own value again.",
                 managers.join(", ")
             ));
         }
@@ -58,12 +60,13 @@ pub(in crate::plan) fn of_removal(
     let reason = capitalised(&draft.reason);
     let mut sentences = vec![match (operation, goes) {
         (Operation::NoChange, _) => {
-            format!("No change: none of its fields are managed by this configuration. {reason}.")
+            format!("{NO_CHANGE}: none of its fields are managed by this configuration. {reason}.")
         }
         (_, true) => format!("{reason}. The object is deleted: no other field manager owns fields of it."),
         (_, false) => {
-            let stays_for = if stays_for.is_empty() { "whoever installed it".to_owned() } else { stays_for.join(", ") };
-            format!("{reason}. Our fields are taken back; the object stays for {stays_for}.")
+            let stays_for =
+                if stays_for.is_empty() { "those who installed it".to_owned() } else { stays_for.join(", ") };
+            format!("{reason}. This configuration's fields are removed; the object stays for {stays_for}.")
         }
     }];
     sentences.extend(reboots(effect));
@@ -81,11 +84,12 @@ fn reboots(effect: &Effect) -> Vec<String> {
         .collect()
 }
 
-/// So many machines of `pool`, and how many at a time.
+/// A phrase for `machines` machines of `pool` and how many of them at a time; 0 at a time if the
+/// pool's maxUnavailable is not valid.
 pub(crate) fn at_once(machines: u32, at_once: u32, pool: &str) -> String {
     match (machines, at_once) {
         (1, _) => format!("the only machine of pool {pool}"),
-        // A note says what keeps it from that.
+        // A note says what prevents it.
         (_, 0) => format!("the {machines} machines of pool {pool}"),
         (_, 1) => format!("the {machines} machines of pool {pool}, one by one"),
         _ if at_once >= machines => format!("the {machines} machines of pool {pool}, all at once"),
@@ -93,26 +97,28 @@ pub(crate) fn at_once(machines: u32, at_once: u32, pool: &str) -> String {
     }
 }
 
-/// `message`, saying what is not shown: so many secret values, and the lines of `document` that stay.
+/// `message`, with sentences for what is not shown: the number of secret `values`, and the
+/// unchanged lines of `document`.
 pub(in crate::plan) fn with_what_is_not_shown(message: String, values: usize, document: Option<&str>) -> String {
-    let document = document
-        .map(|field| format!("Of {field} only the lines that change are shown, since others keep that document too."));
+    let document = document.map(|field| {
+        format!("Only the changed lines of {field} are shown, because that document is shared with others.")
+    });
     let values = match values {
         0 => None,
-        1 => Some("1 value is not shown, since it is secret.".to_owned()),
-        many => Some(format!("{many} values are not shown, since they are secret.")),
+        1 => Some("1 secret value is not shown.".to_owned()),
+        many => Some(format!("{many} secret values are not shown.")),
     };
     [Some(message), document, values].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// Who keeps an object under deletion from going.
+/// The finalizers that keep an object from being deleted, as the end of a sentence.
 pub fn held_by(object: &Value) -> String {
     let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
     let names: Vec<_> = finalizers.filter_map(Value::as_str).collect();
     if names.is_empty() { String::new() } else { format!(", held by finalizer {}", names.join(", ")) }
 }
 
-/// The first of `entries`, and how many more there are.
+/// The first of `entries`, and the number of the others.
 pub fn listed(entries: &[String]) -> String {
     let shown = entries.iter().take(LISTED).cloned().collect::<Vec<_>>().join("; ");
     match entries.len().saturating_sub(LISTED) {
@@ -121,7 +127,7 @@ pub fn listed(entries: &[String]) -> String {
     }
 }
 
-/// `text` as the beginning of a sentence.
+/// `text` with an upper-case first letter, to begin a sentence.
 pub fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()

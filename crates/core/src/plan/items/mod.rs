@@ -1,4 +1,4 @@
-//! The data of one item of a plan: what the server said of a draft, and what that means.
+//! The items of a plan: the answer of the server to a draft, and what it means.
 
 pub mod beside;
 pub mod claims;
@@ -26,119 +26,124 @@ use crate::rollout::Tracked;
 use object::digest;
 use object::fields::FieldPath;
 
-/// What is known of a draft on this cluster.
+/// What is known about a draft on this cluster.
 #[derive(Debug, Clone)]
 pub enum Preview {
     /// The dry run succeeded.
     Known {
-        /// What was sent: the draft as administrators want it, with the spelling of quantities that is there already.
+        /// The object that was sent: the draft with overrides, in the spelling of quantities that
+        /// the object already has.
         adjusted: Adjusted,
         /// The object as it is, if it exists.
         live: Option<Arc<Value>>,
         /// The object as it would be.
         result: Value,
-        /// Fields that others own with another value, each with the manager.
+        /// Fields that others own with another value, each with its manager.
         conflicts: Vec<(FieldPath, String)>,
     },
-    /// No server was asked: what an apply would probably do to a recorded object.
+    /// No server was asked: the probable result of applying to a recorded object.
     Approximate {
-        /// The draft as administrators want it.
+        /// The draft with overrides.
         adjusted: Adjusted,
-        /// The object as it was recorded, if it was.
+        /// The object as recorded, if it was.
         live: Option<Arc<Value>>,
         /// The object as it would be without defaults and admission.
         result: Value,
     },
-    /// The object goes, or loses our part.
+    /// The object is deleted, or loses our fields.
     Removal {
-        /// The object as it is; `None` if it is gone already.
+        /// The object as it is; `None` if it is already gone.
         live: Option<Arc<Value>>,
-        /// The object without our part, where others have one too; `None` if it goes.
+        /// The object without our fields, if others own fields too; `None` if it is deleted.
         result: Option<Value>,
-        /// What is applied for that, where it is more than nothing: what is left of a document that others keep too.
+        /// The object to apply, if it is not empty: the rest of a document that others keep too.
         leaves: Option<Value>,
-        /// Why it stays, if it does.
+        /// Why the object is not deleted: the managers that own fields of it.
         stays_for: Vec<String>,
     },
-    /// An administrator has set it aside.
+    /// An administrator skips it.
     SetAside {
         /// The object, if it was read and exists.
         live: Option<Arc<Value>>,
-        /// By what.
+        /// The setting that skips it.
         why: String,
         /// The items that have no effect without it.
         needed_by: Vec<String>,
     },
-    /// Its namespace or kind comes with an earlier item: nobody can tell yet.
+    /// Its namespace or kind is created by an earlier item: it can't be previewed yet.
     Deferred {
         /// The draft.
         desired: Value,
         /// The name of the item that must be applied first.
         after: String,
     },
-    /// The server, or the profile, says that this can't be written.
+    /// The server, or the profile, refuses this write.
     Refused {
-        /// What is missing and what to do.
+        /// The problem, and what to do.
         remedy: String,
-        /// Whether it may pass by itself, as a webhook that is down.
+        /// Whether the cause may disappear without a person, such as a webhook that is down.
         passing: bool,
     },
 }
 
 impl Preview {
-    /// A refusal that only a person can change.
+    /// A refusal that only a person can resolve.
     #[must_use]
     pub fn refused(remedy: impl Into<String>) -> Self {
         Self::Refused { remedy: remedy.into(), passing: false }
     }
 
-    /// A removal of what is gone, or soon will be.
+    /// A removal of an object that is gone, or soon will be.
     #[must_use]
     pub fn gone(live: Option<Arc<Value>>) -> Self {
         Self::Removal { live, result: None, leaves: None, stays_for: Vec::new() }
     }
 }
 
-/// What happens to the machines of a pool.
+/// The effect on the machines of a pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolEffect {
-    /// How many machines it has. It happens to all of them.
+    /// The number of machines of the pool. All of them are affected.
     pub machines: u32,
-    /// To how many of them at a time, at most: what the pool's maxUnavailable comes to, which may be more than it has. 0 if
-    /// that is not valid: then it happens to none before it is corrected.
+    /// The most machines that are affected at a time: the number to which the pool's maxUnavailable
+    /// evaluates, which may be larger than the pool. 0 if maxUnavailable is not valid: then no
+    /// machine is affected until it is corrected.
     pub at_once: u32,
-    /// The pool's maxUnavailable as it is written, if it is.
+    /// The pool's maxUnavailable as written, if set.
     pub max_unavailable: Option<String>,
     /// Whether an image is built for them first.
     pub layered: bool,
-    /// Whether the pool is degraded already.
+    /// Whether the pool is already degraded.
     pub degraded: bool,
 }
 
-/// What a written item would do beyond its object.
+/// The effects of a written item beyond its object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effect {
     /// Pools whose machines reboot.
     pub pools: BTreeMap<String, PoolEffect>,
     /// Pools whose machines are drained, or may be, and do not reboot.
     pub drained: BTreeMap<String, PoolEffect>,
-    /// What the reviewer should know, for example a paused pool.
+    /// Sentences for the reviewer, for example about a paused pool.
     pub notes: Vec<String>,
-    /// The parts of it that others override ([`part`]): the machines of that pool keep what they have.
+    /// Parts of the object ([`part`]) that others override: the machines of that pool keep what
+    /// they have.
     pub overridden: BTreeSet<String>,
 }
 
-/// Parts of an object ([`part`]) that machines do not have as it says, each with what overrides it.
+/// Parts of an object ([`part`]) that its machines have with other contents, each with what
+/// overrides it.
 pub type Overridden = BTreeMap<String, String>;
 
-/// How a part of an object on a pool is named, for example `worker: /etc/a`.
+/// The name of a part of an object on a pool, for example `worker: /etc/a`.
 #[must_use]
 pub fn part(pool: &str, name: &str) -> String {
     format!("{pool}: {name}")
 }
 
 impl Effect {
-    /// The machines of `pool` reboot, if it has any. Those that join it later begin with what there is then.
+    /// Records that the machines of `pool` reboot, if it has any. Machines that join later start
+    /// with the configuration of that time.
     pub fn reboots(&mut self, pool: &str, effect: PoolEffect) {
         if effect.machines > 0 {
             self.pools.insert(pool.to_owned(), effect);
@@ -148,19 +153,19 @@ impl Effect {
         }
     }
 
-    /// Pools whose machines can't run what they run for a while, each once.
+    /// Pools whose machines are unavailable for workloads for a while, each once.
     pub fn disturbed(&self) -> impl Iterator<Item = (&String, &PoolEffect)> {
         self.pools.iter().chain(self.drained.iter().filter(|(pool, _)| !self.pools.contains_key(*pool)))
     }
 
-    /// Machines that reboot.
+    /// The number of machines that reboot.
     #[must_use]
     pub fn machines(&self) -> u32 {
         self.pools.values().fold(0, |sum, pool| sum.saturating_add(pool.machines))
     }
 }
 
-/// Pools of so many machines, which reboot one by one.
+/// Pools with these numbers of machines, which reboot one by one.
 #[cfg(test)]
 pub(crate) fn one_by_one(pools: &[(&str, u32)]) -> BTreeMap<String, PoolEffect> {
     pools
@@ -174,55 +179,56 @@ pub(crate) fn one_by_one(pools: &[(&str, u32)]) -> BTreeMap<String, PoolEffect> 
 /// A field of ours that somebody changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moved {
-    /// An RFC 6901 pointer, or empty for the object as a whole.
+    /// An RFC 6901 pointer; empty for the object as a whole.
     pub path: String,
-    /// Old and new value and who did it, as far as the object tells.
+    /// The old and new value and who changed it, as far as the object records it.
     pub text: String,
 }
 
-/// An item as it is planned now.
+/// An item of the current plan.
 #[derive(Debug, Clone)]
 pub struct PlanItem {
     /// The item's name.
     pub name: String,
     /// Its object.
     pub target: TargetRef,
-    /// What happens to it.
+    /// What happens to the object.
     pub operation: Operation,
-    /// Whether the object is wanted no more.
+    /// Whether the object is no longer desired.
     pub prune: bool,
-    /// When it happens.
+    /// The wave in which it happens.
     pub wave: u32,
-    /// How much that disturbs.
+    /// How much it disturbs.
     pub severity: Severity,
     /// The change as text, redacted and uncut.
     pub diff: String,
-    /// What is sent to the server; null where nothing is applied.
+    /// The object that is sent to the server; null if nothing is applied.
     pub desired: Value,
-    /// [`PlanItem::desired`] as it may be shown; null where it is too large for a status.
+    /// [`PlanItem::desired`] as displayed; null if it is too large for a status.
     pub shown: Value,
-    /// JSON pointers that are never shown.
+    /// JSON pointers to values that are never shown.
     pub sensitive: Vec<String>,
     /// JSON pointers to quantities.
     pub quantities: Vec<String>,
-    /// Fields that approval takes over from others.
+    /// Fields that an approval takes over from others.
     pub conflicts: Vec<Conflict>,
-    /// What others put into a list or map that is replaced as a whole, and what it loses, as `/path: value`.
+    /// Entries that others put into a list or map and that its replacement lacks, as `/path:
+    /// value`.
     pub lost: Vec<String>,
-    /// What stays although it is not wanted, and why.
+    /// Fields that stay although they are not desired, and why.
     pub kept: Vec<String>,
-    /// What administrators want otherwise, and by what.
+    /// What administrators want differently, and by which setting.
     pub overrides: Vec<String>,
-    /// The annotations of its object that say so.
+    /// The annotations of its object that do so.
     pub overriding: Vec<Input>,
-    /// What it does beyond its object.
+    /// Its effects beyond its object.
     pub effect: Effect,
-    /// Fields that are ours afterwards, or were before.
+    /// Fields that are ours after the write, or were before it.
     pub owned: Vec<FieldPath>,
-    /// Their values in the preview, by path, quantities in one spelling.
+    /// The values of [`PlanItem::owned`] in the preview, by path, with quantities in one spelling.
     pub expected: BTreeMap<String, Value>,
-    /// Where the preview's result has something that is not ours, if the item writes one: a write that gives more or less is not the reviewed
-    /// one.
+    /// The paths at which the preview's result has fields that are not ours, if the item writes. A
+    /// write that results in more or fewer of them is not the reviewed one.
     pub beside: BTreeSet<String>,
     /// uid of the live object.
     pub uid: Option<String>,
@@ -230,34 +236,36 @@ pub struct PlanItem {
     pub resource_version: Option<String>,
     /// What the reviewer must know, in sentences.
     pub message: String,
-    /// Whether it is Blocked by something that may pass by itself.
+    /// Whether it is Blocked by something that may disappear without a person.
     pub passing: bool,
-    /// SHA-256 of everything that is reviewed of the item.
+    /// SHA-256 of everything about the item that is reviewed.
     pub hash: String,
-    /// What there is of ours, if the object is as wanted.
+    /// The record of our fields, if the object is unchanged.
     pub applied: Option<Applied>,
-    /// What somebody changed of what we had applied.
+    /// Applied fields that somebody changed.
     pub moved: Vec<Moved>,
-    /// Our fields of the object as it is, to tell later what has moved.
+    /// Our fields of the object as it is, to find later what has moved.
     pub glimpses: BTreeMap<String, Glimpse>,
     /// The values that writing it replaces, as far as they may be shown.
     pub replaced: Vec<Replaced>,
-    /// What has moved since the plan that is shown was made, as far as this process knows: a sentence for each field.
+    /// Changes since the displayed plan was made, as far as this process knows: a sentence for each
+    /// field.
     pub since: Vec<String>,
-    /// Name, labels and spec of the object as it is, with what others put into it, or as it would be if it does not exist: where
-    /// a rollout is followed.
+    /// Name, labels and spec of the object as it is, fields of others included, or as it would be
+    /// if it does not exist. Only where a rollout is followed.
     pub followed: Option<Tracked>,
     /// Whether the object, as it is now, is in effect.
     pub rollout: Rollout,
-    /// Since when the object has been in effect, as far as this process has seen it become so.
+    /// When the object took effect, if this process saw it.
     pub in_effect_since: Option<Timestamp>,
-    /// Whether its owner says how it is ([`crate::plan::items::health::speaks`]).
+    /// Whether its owner reports conditions ([`crate::plan::items::health::speaks`]).
     pub speaks: bool,
-    /// Whether its kind has a status, in which its owner may say so, and that is how its rollout is known.
+    /// Whether its kind has a status in which its owner may report, and its rollout is judged by
+    /// that.
     pub has_status: bool,
-    /// What its owner says is wrong.
+    /// The problem that its owner reports.
     pub trouble: Option<String>,
-    /// What others override of it, where it is as wanted.
+    /// Parts of the object that others override, if it is unchanged.
     pub overridden: Overridden,
 }
 
@@ -268,13 +276,13 @@ impl PlanItem {
         self.operation.writes()
     }
 
-    /// Whether executing the plan makes of the object exactly what was `applied` before.
+    /// Whether executing the plan restores exactly what was `applied` before.
     #[must_use]
     pub fn restores(&self, applied: &Applied) -> bool {
         !applied.hash.is_empty() && digest::sha256(&self.expected).starts_with(&applied.hash)
     }
 
-    /// What a review must see and approval in advance may not do.
+    /// Whether a person must review the item, so that approval in advance does not cover it.
     #[must_use]
     pub fn needs_review(&self) -> bool {
         !self.conflicts.is_empty()

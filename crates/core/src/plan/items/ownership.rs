@@ -1,4 +1,5 @@
-//! Who has a part in an object: what an apply takes from others, what others keep, and what we have from before.
+//! Ownership of an object's fields: what an apply takes from others, what others keep, and what
+//! earlier versions owned.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +11,16 @@ use object::diff;
 use object::fields::{self, FieldPath, Lookup, Owners};
 use object::limits::{cut_text, within_line};
 
-/// The longest value that is shown beside a conflict; of longer ones the diff tells.
+/// The longest value that is shown with a conflict, in bytes of JSON. The diff shows longer ones.
 const VALUE_LIMIT: usize = 1024;
 /// The longest path and name, as in the CRD.
 const PATH_LIMIT: usize = 1024;
 const MANAGER_LIMIT: usize = 256;
-/// As much of a value as a sentence quotes.
+/// The most bytes of a value that a sentence quotes.
 const QUOTE_LIMIT: usize = 200;
 
-/// The fields that the server says others own with another value, with both values, in a stable order; each with its path as it
-/// is wherever other entries of a list come and go.
+/// The conflicts that the server reports, with both values, in a stable order. The first member of
+/// each pair is the path, which does not depend on the order of lists.
 pub(in crate::plan) fn conflicts(
     live: Option<&Value>,
     result: &Value,
@@ -50,13 +51,13 @@ pub(in crate::plan) fn conflicts(
             (path.to_string(), conflict)
         })
         .collect();
-    // The server names them in random order.
+    // The server reports them in random order.
     list.sort_by(|(a, one), (b, other)| (a, &one.manager).cmp(&(b, &other.manager)));
     list
 }
 
-/// What is in a list or map that is replaced as a whole, and not in its replacement: entries of others, unless the whole is
-/// ours alone. As `/path: entry`.
+/// The entries of lists and maps that are replaced as a whole and whose replacement lacks them, as
+/// `/path: entry`. Not those of a list or map that we own alone.
 pub(in crate::plan) fn lost(live: &Value, result: &Value, manager: &str, redactor: &Redactor) -> Vec<String> {
     let alone = fields::owned_alone_by(live, manager);
     let shown = [redactor.show(live), redactor.show(result)];
@@ -69,7 +70,8 @@ pub(in crate::plan) fn lost(live: &Value, result: &Value, manager: &str, redacto
         let pointer = places.pointer(path);
         match (shown_live.resolve(path), shown_result.resolve(path)) {
             (Some(Value::Array(before)), Some(Value::Array(after))) => {
-                // As often as it was there and is not any more. An entry that is there with other contents is a change.
+                // Each entry as often as it disappears. An entry that stays with other contents is
+                // a change and not lost.
                 let mut rest: BTreeMap<String, usize> = BTreeMap::new();
                 for entry in after {
                     *rest.entry(told_apart(entry)).or_default() += 1;
@@ -94,8 +96,8 @@ pub(in crate::plan) fn lost(live: &Value, result: &Value, manager: &str, redacto
     lost
 }
 
-/// What stays although it is not wanted: fields that we gave up and others own too, and `unwanted` ones that an apply can't
-/// take away. A sentence for each.
+/// Fields that stay although they are not desired: fields that we give up and others own too, and
+/// `unwanted` ones that an apply can't remove. A sentence for each.
 pub(in crate::plan) fn kept(
     live: Option<&Value>,
     result: &Value,
@@ -111,7 +113,7 @@ pub(in crate::plan) fn kept(
         let ours = fields::applied_by(result, manager);
         let given_up = fields::applied_by(live, manager).into_iter().filter(|path| ours.binary_search(path).is_err());
         for path in given_up {
-            // A map below which others own fields is theirs by these, which were never ours.
+            // If others own fields below a map, it stays because of those, which were never ours.
             let is_parent = |value: &Value| value.is_object() && !owners.is_leaf_of_others(&path, manager);
             if let Some(value) = shown_fields.resolve(&path).filter(|value| !is_parent(value)) {
                 kept.push(stays(&places.pointer(&path), value, &owners.others_of(&path, manager)));
@@ -129,14 +131,15 @@ pub(in crate::plan) fn kept(
 fn stays(pointer: &str, value: &Value, owners: &[&str]) -> String {
     let value = brief(value);
     match owners {
-        [] => format!("{pointer} stays {value}: nobody owns it, so it is a default of the kind"),
+        [] => format!("{pointer} stays {value}: no field manager owns it, so it is a default of the kind"),
         owners => {
-            format!("{pointer} stays {value}: {} owns it, and an apply can't take it away", owners.join(", "))
+            format!("{pointer} stays {value}: {} owns it, and an apply can't remove it", owners.join(", "))
         }
     }
 }
 
-/// What the Go program, or an earlier version of ours, owned under the name without a profile: how many of `owned`.
+/// A sentence about the fields owned under the manager name without a profile, which the Go program
+/// and earlier versions used, and how many of them are in `owned`. Empty if there are none.
 pub(in crate::plan) fn earlier(live: Option<&Value>, owned: &[FieldPath]) -> String {
     let before = live.map(|live| fields::applied_by(live, FIELD_MANAGER)).unwrap_or_default();
     let taken = before.iter().filter(|path| owned.binary_search(path).is_ok()).count();
@@ -149,7 +152,7 @@ pub(in crate::plan) fn earlier(live: Option<&Value>, owned: &[FieldPath]) -> Str
     }
 }
 
-/// `value` in as few words as tell it apart: entries of lists by what identifies them.
+/// `value` as short as distinguishes it: an entry of a list by what identifies it.
 fn brief(value: &Value) -> String {
     match identity(value) {
         Some((key, name)) => format!("{key} {}", cut_text(name, QUOTE_LIMIT)),
@@ -157,12 +160,13 @@ fn brief(value: &Value) -> String {
     }
 }
 
-/// What identifies an entry of a list: the member that tells it from others, by the habits of Kubernetes and Ignition.
+/// The member that identifies an entry of a list, by the conventions of Kubernetes and Ignition.
 fn identity(value: &Value) -> Option<(&'static str, &str)> {
     ["name", "path", "key", "id"].into_iter().find_map(|key| Some((key, value.get(key)?.as_str()?)))
 }
 
-/// What tells an entry of a list from others: what identifies it, else all of it.
+/// A text that distinguishes an entry of a list from the others: what identifies it, or else all of
+/// it.
 fn told_apart(entry: &Value) -> String {
     identity(entry).map_or_else(|| entry.to_string(), |(key, name)| format!("{key}\n{name}"))
 }

@@ -1,4 +1,5 @@
-//! What earlier plans applied and the profile wants no more: it is taken back, after a review like any other change.
+//! Removals: objects that earlier plans applied and the profile no longer wants. They are reviewed
+//! like any other change.
 
 use profile_sdk::{Body, Draft, ObjectRef};
 use serde_json::Value;
@@ -9,22 +10,25 @@ use crate::plan::wire;
 use crate::plan::wire::LABEL_LIMIT;
 use object::digest;
 
-/// A removal for each object that the items of `status` had a part in and none of `drafts` is about. They come after everything
-/// else, the last one first, or with what they came with where nothing comes after that: what needed the object is gone by then. A removal that is done stays in the plan, to be seen, until the
-/// `options` are others: no other edit, an approval least of all, makes another plan of it.
+/// A removal for each object in which items of `status` own fields and that none of `drafts` is
+/// about. Removals come after everything else, the last item first, so that what needed the object
+/// is gone by then; if nothing comes after the wave of the objects, they are removed in that wave.
+/// A finished removal stays visible in the plan until the `options` change: no other edit, least of
+/// all an approval, makes another plan of it.
 #[must_use]
 pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], options: Option<&Value>) -> Vec<Draft> {
     let last = drafts.iter().map(|draft| draft.wave + 1).max().unwrap_or_default();
     let wanted: Vec<_> = drafts.iter().map(target).collect();
     let leaves = |item: &&Item| {
-        // What was about to be written may be there, although nobody remembers.
+        // An object that was about to be written may exist although no record says so.
         let begun = item.state == ItemState::InProgress && item.operation.writes();
         let taken = begun || [&item.applied, &item.applied_before].into_iter().flatten().any(owns);
         let open = item.state != ItemState::Completed || item.operation != Operation::NoChange;
         let stays = item.prune && (open || status.applied_options.as_ref() == options);
         (stays || (!item.prune && taken)) && !wanted.iter().any(|wanted| wanted.is_same_object(&item.target_ref))
     };
-    // With their peers, so that machines reboot once, where nothing comes after them that may need one of them.
+    // In the wave of their peers, so that machines reboot once, unless later items may need one of
+    // them.
     let first = status.items.iter().filter(leaves).map(|item| item.wave).min().unwrap_or_default();
     let wave = if drafts.iter().any(|draft| draft.wave > first) { last } else { first };
     let removal = |item: &Item| {
@@ -40,7 +44,7 @@ pub fn departed(status: &VirtPlatformConfigStatus, drafts: &[Draft], options: Op
         };
         let TargetRef { api_version, kind, name: object, namespace } = item.target_ref.clone();
         let body = Body::Remove(ObjectRef { api_version, kind, namespace, name: object });
-        Draft { wave, ..Draft::new(name, body, "the plan does not want it any more") }
+        Draft { wave, ..Draft::new(name, body, "it is no longer part of the plan") }
     };
     // In the order in which they were planned, whatever is added.
     let (planned, new): (Vec<_>, Vec<_>) = status.items.iter().filter(leaves).partition(|item| item.prune);
@@ -106,7 +110,7 @@ mod tests {
         assert_eq!(found(2), named(&[open, moved, begun, first]), "what is gone is history with other options");
     }
 
-    /// What is taken back of machines is so in one roll-out with what they get.
+    /// Removals on machines share one rollout with what the machines get.
     #[test]
     fn what_nothing_comes_after_is_taken_back_with_its_peers() {
         let ours = json!({"wave": 1, "applied": {"uid": "u", "paths": ["/f:spec"], "hash": "h"}});

@@ -1,9 +1,11 @@
-//! Values that must never be shown: those of Secrets, of paths that a profile marks as sensitive, and what is secret in Ignition
-//! configurations. By kind and place and never by a name anywhere: what somebody writes in the clear is read in the clear.
-//! Of a document that others keep too only the diff shows something: its changed lines.
+//! Redaction of values that must never be shown: those of Secrets, those at paths that a profile
+//! marks as sensitive, and secrets in Ignition configurations. They are found by kind and place and
+//! never by a name anywhere: plain text elsewhere is shown. Of a document that others keep too,
+//! only the changed lines are shown, in the diff.
 //!
-//! Each is replaced by a placeholder that is another one where the value is another one, so that a change stays visible as
-//! a change. Placeholders are numbers and no digests: from a digest a weak password could be guessed.
+//! Each value is replaced by a placeholder, and different values by different ones, so that a
+//! change stays visible as a change. Placeholders are numbers and not digests: a weak password
+//! could be guessed from its digest.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,30 +18,32 @@ use object::pointer;
 
 /// Members of a Secret that hold its values.
 const SECRET_VALUES: [&str; 2] = ["/data", "/stringData"];
-/// How the place of a hidden value begins.
+/// The beginning of a placeholder.
 const HIDDEN: &str = "(hidden ";
 /// The same, as JSON.
 pub(in crate::plan) const PLACEHOLDER: &str = "\"(hidden";
-/// What is shown of a document that others keep too.
+/// Shown in place of a document that others keep too.
 pub(in crate::plan) const DOCUMENT: &str = "(a document that others keep too; its changed lines are in the diff)";
 
-/// Shows objects without their secret values. One for all that is shown of a change, so that equal values get equal
-/// placeholders and different ones different ones.
+/// Shows objects without their secret values. Use one for everything shown of a change, so that
+/// equal values get equal placeholders, and different values different ones.
 #[derive(Debug)]
 pub struct Redactor {
     sensitive: Vec<String>,
-    /// Where one of the states has an Ignition configuration.
+    /// Pointers to the Ignition configurations of all states.
     configs: BTreeSet<String>,
-    /// Files that only their owner may read in one of the states: their contents are hidden in all.
+    /// Files that only their owner may read in one of the states: their contents are hidden in all
+    /// of them.
     private: BTreeSet<String>,
-    /// The number of each value that is hidden, by the value as JSON.
+    /// The number of each hidden value, by the value as JSON.
     hidden: BTreeMap<String, usize>,
     /// The document that others keep too.
     document: Option<&'static Document>,
 }
 
 impl Redactor {
-    /// Hides `sensitive` paths ([`pointer::expand`]) and what is always secret. `objects` are those that are shown.
+    /// Hides `sensitive` paths ([`pointer::expand`]) and everything that is always secret.
+    /// `objects` are those that will be shown.
     #[must_use]
     pub fn new(sensitive: &[String], objects: &[&Value]) -> Self {
         let configs: BTreeSet<_> = objects.iter().flat_map(|object| ignition::configs(object)).collect();
@@ -60,19 +64,20 @@ impl Redactor {
         redactor
     }
 
-    /// Shows nothing of `document` either.
+    /// Hides `document` as well.
     #[must_use]
     pub fn closing(self, document: Option<&'static Document>) -> Self {
         Self { document, ..self }
     }
 
-    /// Whether a profile named paths to hide: then names of list entries may be secret, too.
+    /// Whether a profile named paths to hide: then names of list entries may be secret too.
     #[must_use]
     pub fn is_told_to_hide(&self) -> bool {
         !self.sensitive.is_empty()
     }
 
-    /// `object` as it may be shown. It is copied only where something is hidden: objects may be large.
+    /// `object` as it may be shown. Copied only if something is hidden, because objects may be
+    /// large.
     #[must_use]
     pub fn show<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
         let mut shown = self.show_with_document(object);
@@ -85,7 +90,7 @@ impl Redactor {
         shown
     }
 
-    /// The same with its document, of which only changed lines may be shown.
+    /// Like [`Redactor::show`], but with the document, of which only changed lines may be shown.
     pub(in crate::plan) fn show_with_document<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
         let mut shown = Cow::Borrowed(object);
         for pointer in self.secret_pointers(object) {
@@ -99,7 +104,8 @@ impl Redactor {
         shown
     }
 
-    /// The places in `object` that are hidden: of those that `numbers` are shown of, or of all.
+    /// The places in `object` that are hidden: only those whose placeholder is one of `numbers`, or
+    /// all of them.
     pub(in crate::plan) fn places(&self, object: &Value, numbers: Option<&BTreeSet<usize>>) -> BTreeSet<String> {
         let is_shown = |pointer: &String| {
             let number = object.pointer(pointer).and_then(|value| self.hidden.get(&value.to_string()));
@@ -116,14 +122,15 @@ impl Redactor {
         }
         found.extend(self.sensitive.iter().flat_map(|path| pointer::expand(object, path)));
         found.extend(self.configs.iter().flat_map(|config| ignition::secrets(object, config, &self.private)));
-        // What is below another one is hidden with it.
+        // What is below another hidden value is hidden with it.
         let all: BTreeSet<_> = found.into_iter().collect();
         let is_first = |pointer: &&String| !pointer.match_indices('/').any(|(end, _)| all.contains(&pointer[..end]));
         all.iter().filter(is_first).cloned().collect()
     }
 }
 
-/// The place of `pointer` whatever comes before it in a list: entries by what tells them apart, where there is such a thing.
+/// The place of `pointer`, independent of the order of lists: entries by their path or name, if
+/// they have one.
 fn place(object: &Value, pointer: &str) -> String {
     let (mut place, mut value) = (String::new(), Some(object));
     for segment in pointer::segments(pointer) {
@@ -141,7 +148,7 @@ fn place(object: &Value, pointer: &str) -> String {
     place
 }
 
-/// The numbers of hidden values that `text` shows.
+/// The numbers of the placeholders in `text`.
 pub(in crate::plan) fn numbers(text: &str) -> BTreeSet<usize> {
     let numbers = text.split(HIDDEN).skip(1).filter_map(|rest| rest.split_once(')'));
     numbers.filter_map(|(number, _)| number.parse().ok()).collect()
@@ -154,14 +161,14 @@ pub fn is_secret(object: &Value) -> bool {
     is("kind", "Secret") && is("apiVersion", "v1")
 }
 
-/// Whether `shown` holds the place of a hidden value: what it means can't be compared with anything.
+/// Whether `shown` contains a placeholder: its real value can't be compared with anything.
 #[must_use]
 pub fn is_hidden(shown: &Value) -> bool {
     let shown = shown.to_string();
     shown.contains(PLACEHOLDER) || shown.contains(DOCUMENT)
 }
 
-/// Whether something of `object` is never shown, whatever a profile says.
+/// Whether something in `object` is never shown, whatever the profile declares.
 #[must_use]
 pub fn hides_something(object: &Value) -> bool {
     !Redactor::new(&[], &[object]).hidden.is_empty()

@@ -1,5 +1,5 @@
-//! What must become of a moment when nothing more happens: the operator comes to rest, at the right place; and from every
-//! rest a person gets to a finished plan.
+//! What every state must lead to if nothing more happens: the operator comes to rest in the right
+//! phase, and from every such rest a person can reach a finished plan.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,10 +11,10 @@ use super::{Run, Step};
 use crate::api::{Operation, Phase};
 use stateright::Model;
 
-/// So many steps are enough for everything that can be under way.
+/// Enough steps for everything that can be in progress.
 const ENOUGH: usize = 60;
 
-/// What is wrong with what becomes of `state`, if anything is.
+/// The problem with what `state` leads to, if there is one.
 pub(super) fn problem(run: &Run, state: &State) -> Option<String> {
     remembered(run, &(&state.config, &state.world, &state.ghost), || look_for(run, state))
 }
@@ -30,7 +30,8 @@ fn look_for(run: &Run, state: &State) -> Option<String> {
     misplaced(run, &rest).or_else(|| lost(&rest)).or_else(way_out)
 }
 
-/// The operator works until nothing is left to do; machines finish, unless there is a limit: then they are late.
+/// Lets the operator work until nothing is left to do. Machines finish, unless there is a time
+/// limit: then they are late.
 fn settle(run: &Run, mut state: State) -> Option<State> {
     let mut late = false;
     for _ in 0..ENOUGH {
@@ -54,13 +55,13 @@ fn settle(run: &Run, mut state: State) -> Option<State> {
     None
 }
 
-/// Whether the phase at rest is one that the world does not call for.
+/// The problem that the phase at rest does not match the world, if it does not.
 fn misplaced(run: &Run, rest: &State) -> Option<String> {
     let (config, world) = (&rest.config, &rest.world);
     let status = &config.status.status;
     let phase = status.phase?;
     let wants = wants(run.rules, config.option, world);
-    // What is wanted no more is there all the same if none of it was ever ours.
+    // An object that is no longer desired may stay if none of it was ever ours.
     let is_left = plan(run.rules, config, world).items.iter().any(|item| item.operation == Operation::Remove);
     let is_as_wanted = |index: usize| match wants[index] {
         _ if index == 1 && world.aside => true,
@@ -106,19 +107,19 @@ fn misplaced(run: &Run, rest: &State) -> Option<String> {
     }
 }
 
-/// Whether an approval that stands has come to nothing.
+/// The problem that a standing approval has led to nothing, if it has.
 fn lost(rest: &State) -> Option<String> {
     let (config, status) = (&rest.config, &rest.config.status.status);
     let can = config.action == Does::Apply && !config.deleting && rest.world.prerequisites;
     let waits = matches!(status.phase, Some(Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade));
     let blocked = status.items.iter().any(|item| item.operation == Operation::Blocked);
     let stands = rest.ghost.open.iter().any(|granted| granted.stands_for(status.plan_hash.as_ref()));
-    // A hash that names another plan was told to be in the way.
+    // If the hash names another plan, the status said so.
     let named = config.hash.as_ref().is_none_or(|hash| Some(hash) == status.plan_hash.as_ref());
     (can && waits && !blocked && stands && named).then(|| "an approval is lost".into())
 }
 
-/// What was found out already, by their digest: many states come to the same.
+/// Results that were already found, by the digest of their state: many states lead to the same.
 pub(super) type Rests = Arc<Mutex<BTreeMap<u64, Option<String>>>>;
 
 fn remembered(run: &Run, of: &impl Hash, find: impl FnOnce() -> Option<String>) -> Option<String> {
@@ -133,7 +134,7 @@ fn remembered(run: &Run, of: &impl Hash, find: impl FnOnce() -> Option<String>) 
     found
 }
 
-/// Whether a person can't get from here to a finished plan.
+/// The problem that a person can't get from here to a finished plan, if so.
 fn stuck(run: &Run, mut rest: State) -> Option<String> {
     if rest.config.deleting {
         return None;
@@ -149,7 +150,7 @@ fn stuck(run: &Run, mut rest: State) -> Option<String> {
         state.config.generation += 1;
         state.left = 0;
     };
-    // Twice: what was not previewed before the first item is there waits for another review.
+    // Twice: an item that could not be previewed before the first one existed needs another review.
     for _ in 0..2 {
         edit(&mut rest, &|config| {
             config.action = Does::DryRun;
@@ -162,7 +163,7 @@ fn stuck(run: &Run, mut rest: State) -> Option<String> {
             config.action = Does::Apply;
             config.hash.clone_from(&shown);
         });
-        // Not what this person did is in question here.
+        // The actions of this person are not what is examined here.
         rest.ghost = Ghost::default();
         rest.ghost.cause_may_be_gone = true;
         rest = settle(run, rest)?;
@@ -172,7 +173,7 @@ fn stuck(run: &Run, mut rest: State) -> Option<String> {
 }
 
 impl Run {
-    /// The text of what is wrong with `state`, for a failing test.
+    /// A description of what is wrong with `state`, for a failing test.
     pub(super) fn explain(&self, state: &State) -> String {
         super::disable(self.disabled);
         let calm = if state.look.is_none() { problem(self, state) } else { None };

@@ -1,25 +1,26 @@
-//! What the user has approved, kept beside the operator and by other means: the promise that it is measured by.
+//! Records what the user has approved, independently of the operator and by other means: the
+//! promise by which it is judged.
 //!
-//! An approval is noted when the user makes it, from what was on display then. Whether the operator sees it in time, crashes or
-//! restarts is nothing to it.
+//! An approval is recorded when the user gives it, from what was on display then, regardless of
+//! whether the operator sees it in time, crashes or restarts.
 
 use std::collections::BTreeSet;
 
 use super::world::{Config, Does, NAMES, State};
 use crate::api::{ApprovedBy, ItemState, Operation, Phase, VirtPlatformConfigStatus as Status};
 
-/// How something was approved.
+/// The way in which something was approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum How {
-    /// The digest on display was named.
+    /// The hash of the plan on display was set.
     Hash,
-    /// The action went to Apply under the plan on display.
+    /// The action was set to Apply while the plan was on display.
     Action,
-    /// Apply was asked for before there was a plan.
+    /// Apply was set before there was a plan.
     Advance,
-    /// The policy approves what this edit plans.
+    /// The policy approves the plan that this edit leads to.
     Policy,
-    /// Targets that move are not asked about.
+    /// Nobody is asked about targets that change.
     Bypass,
 }
 
@@ -29,48 +30,49 @@ pub(super) struct Granted {
     pub(super) how: How,
     /// The plan on display, if there was one.
     digest: Option<String>,
-    /// What it covers; empty until a plan is made of an approval without one.
+    /// The changes that it covers; empty until an approval without a plan gets one.
     changes: BTreeSet<String>,
 }
 
 impl Granted {
-    /// Whether it approves the plan of that digest by name.
+    /// Whether it approves the plan with this digest by name.
     pub(super) fn stands_for(&self, digest: Option<&String>) -> bool {
         self.digest.is_some() && self.digest.as_ref() == digest
     }
 }
 
-/// What is known of approvals.
+/// Everything known about approvals.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Ghost {
-    /// Given, and neither used nor withdrawn.
+    /// Approvals that were given and neither used nor withdrawn.
     pub(super) open: BTreeSet<Granted>,
-    /// The one that is being used, and the items it has written.
+    /// The approval that is being used, and the items written with it.
     pub(super) running: Option<(Granted, BTreeSet<u8>)>,
-    /// The one that was withdrawn while it was being used.
+    /// The approval that was withdrawn while it was being used.
     withdrawn: Option<(Granted, BTreeSet<u8>)>,
-    /// With bypassOptimisticLock: what was approved once may be put back.
+    /// With bypassOptimisticLock: what was approved once may be restored.
     put_back: BTreeSet<String>,
-    /// Executions in a row that nobody asked for.
+    /// The number of consecutive executions that nobody asked for.
     corrections: u8,
-    /// When the plan on display took the place of another one.
+    /// The time when the plan on display replaced another one.
     revised: Option<i64>,
-    /// What a person has read and not approved yet: the digest, and the failure policy that it was shown with.
+    /// The plan that a person has read and not approved yet: its digest, and the failure policy
+    /// shown with it.
     read: Option<(String, bool)>,
-    /// The inputs of what was carried out last, or was as wanted.
+    /// The inputs of the last plan that was carried out or changed nothing.
     carried_out: Option<Vec<serde_json::Value>>,
-    /// The hash in spec has been carried out.
+    /// The hash in spec, if it has been carried out.
     used: Option<String>,
-    /// The failure policy under which the plan on display was made.
+    /// Whether the plan on display was made with failure policy Continue.
     shown_goes_on: bool,
     shown_bypass: bool,
-    /// Something has happened since the last failure that may have ended its cause.
+    /// Whether something since the last failure may have ended its cause.
     pub(super) cause_may_be_gone: bool,
-    /// What the operator did that it must not.
+    /// A forbidden action of the operator.
     pub(super) violation: Option<&'static str>,
 }
 
-/// What `status` displays of changes.
+/// The changes that `status` displays.
 fn shown(status: &Status) -> BTreeSet<String> {
     status.items.iter().filter(|item| item.operation.writes()).map(|item| item.item_hash.clone()).collect()
 }
@@ -90,7 +92,7 @@ fn wanted_of(changes: &BTreeSet<String>) -> BTreeSet<String> {
 }
 
 impl Ghost {
-    /// The user edits the configuration from `before` to `after`, at that time.
+    /// The user edits the configuration from `before` to `after`, at time `clock`.
     pub(super) fn edited(&mut self, before: &Config, after: &Config, clock: i64) {
         let status = &before.status.status;
         let on_display = status.plan_hash.clone();
@@ -106,14 +108,14 @@ impl Ghost {
             }
             let executed = status.approval.as_ref().map(|approval| &approval.plan_hash);
             if after.hash.is_some() && after.hash.as_ref() == executed {
-                // It names what is under way: that goes on.
+                // It names the plan that is being executed, which continues.
                 self.running = self.withdrawn.take().or(self.running.take());
             } else if let Some(hash) = after.hash.clone().filter(|hash| Some(hash) == on_display.as_ref()) {
                 self.grant(How::Hash, Some(hash), shown(status));
             }
         }
         if before.bypass != after.bypass {
-            // Another spec than that on display: the action has approved nothing of it.
+            // The spec differs from the one on display: the action has approved nothing of it.
             self.open.retain(|granted| !matches!(granted.how, How::Action | How::Bypass));
             let by_bypass = self.running.as_ref().is_some_and(|(granted, _)| granted.how == How::Bypass);
             if by_bypass && !after.bypass {
@@ -126,23 +128,24 @@ impl Ghost {
             self.open.retain(|granted| !matches!(granted.how, How::Action | How::Bypass));
         }
         if before.option != after.option {
-            // What was approved was approved for the options of then; a hash names its plan whatever they are meanwhile.
+            // An approval was for the options of that time; but a hash names its plan whatever the
+            // options are now.
             self.open.retain(|granted| matches!(granted.how, How::Advance | How::Hash));
         }
         if after.action != Does::Apply || after.deleting {
             return;
         }
         let asked = before.action != Does::Apply;
-        // Options that are put back are those on display, and the action is Apply.
+        // The restored options are those on display, and the action is Apply.
         let edited = before.option != after.option || before.goes_on != after.goes_on || before.bypass != after.bypass;
         if status.approval.is_some() && before.bypass == after.bypass && (asked || edited) {
-            // The plan on display is the one that is executed: it goes on.
+            // The plan on display is the one that is being executed: it continues.
             self.running = self.withdrawn.take().or(self.running.take());
         }
         self.asked(status, after, asked || edited, clock);
     }
 
-    /// Under action Apply; `anew` if an edit has asked for it.
+    /// Records what action Apply approves; `anew` if an edit has just asked for it.
     fn asked(&mut self, status: &Status, after: &Config, anew: bool, clock: i64) {
         let on_display = status.plan_hash.clone();
         let same_options = status.applied_options == after.options();
@@ -177,7 +180,8 @@ impl Ghost {
         }
     }
 
-    /// managedFields say that the action was set later than now: what counts is when it is seen.
+    /// managedFields say that the action was set in the future: the time at which it is seen
+    /// counts.
     pub(super) fn waited(&mut self, config: &Config, clock: i64) {
         let unseen = config.status.status.observed_generation != Some(config.generation);
         if config.action == Does::Apply && !config.deleting && config.action_at > clock && unseen {
@@ -190,12 +194,13 @@ impl Ghost {
         self.read = config.status.status.plan_hash.clone().map(|digest| (digest, self.shown_goes_on));
     }
 
-    /// The digest of what a person has read.
+    /// The digest of the plan that a person has read.
     pub(super) fn has_read(&self) -> Option<String> {
         self.read.as_ref().map(|(digest, _)| digest.clone())
     }
 
-    /// The configuration was deleted and made anew: nothing that was approved of the one before was approved of this one.
+    /// The configuration was deleted and created again: approvals of the old one do not apply to
+    /// the new one.
     pub(super) fn recreated(&mut self, after: &Config, clock: i64) {
         let read = self.read.take();
         *self = Self { read, violation: self.violation, cause_may_be_gone: true, ..Self::default() };
@@ -221,7 +226,7 @@ impl Ghost {
         if begins {
             self.begin(before, after);
         } else if !runs && old.plan_hash != after.plan_hash {
-            // Another plan is on display: who approved the one before did not mean this one.
+            // Another plan is on display: approvals of the earlier one do not apply to it.
             self.open.retain(|granted| granted.digest.is_none() || granted.digest == after.plan_hash);
         }
         self.shown_goes_on = before.goes_on;
@@ -231,18 +236,18 @@ impl Ghost {
         }
         self.revised = self.revised.map(|_| clock);
         if !runs && before.hash.is_some() && before.hash != after.plan_hash {
-            // The hash names another plan, and that was said.
+            // The hash names another plan, and the status said so.
             self.open.retain(|granted| granted.how == How::Hash);
         }
         if !runs && after.phase == Some(Phase::Drifted) {
-            // What others have changed is told, and no edit of the options approves it.
+            // Changes by others are reported, and an edit of the options does not approve them.
             self.open.retain(|granted| granted.how != How::Policy);
         }
         if begins || shown(after).is_empty() {
             self.carried_out = Some(inputs(after));
         }
         if !runs && after.phase == Some(Phase::ReviewRequired) {
-            // A plan waits: what was approved before there was one has not approved it.
+            // A plan waits: approvals given before there was a plan have not approved it.
             self.open.retain(|granted| granted.digest.is_some());
         }
     }
@@ -283,7 +288,7 @@ impl Ghost {
                 self.violation = Some("something is done without asking that was never on display");
             }
             Some(granted) => {
-                // Whoever approved the plan in two ways has approved it once.
+                // A plan that was approved in two ways is approved once.
                 self.open.retain(|open| open.digest.as_ref().is_some_and(|digest| *digest != approval.plan_hash));
                 if how == How::Advance && status.items.iter().any(|item| !item.conflicts.is_empty()) {
                     self.violation = Some("approval in advance takes something from others");
@@ -338,7 +343,7 @@ impl Ghost {
                 if !granted.changes.contains(&super::world::change(item, live, want, Operation::Update)) {
                     violated("a write of something else than what was approved");
                 }
-                // A write that nobody remembers is made again where everything is as it was reviewed.
+                // A write that is not recorded is repeated if everything is as reviewed.
                 let remembered = stored.is_some_and(|stored| stored.applied.is_some());
                 if !written.insert(index) && remembered {
                     violated("a second write of one item under one approval");

@@ -1,8 +1,9 @@
-//! The model check: the real decision and the real status, in every order of events that a few things happening allow.
+//! The model check: runs the real decision and the real status through every order of a few events.
 //!
-//! Users edit, targets move, inputs change, machines stall, processes die between any two steps. [`world`] is what they
-//! happen to, [`ghost`] knows what was approved, [`calm`] what must become of every moment when nothing more happens.
-//! Every guard of [`crate::plan::guard`] is taken out in turn, and each time something forbidden must be found.
+//! Users edit, targets change, inputs change, machines stall, processes die between any two steps.
+//! [`world`] is what the events act on, [`ghost`] knows what was approved, [`calm`] says what every
+//! state must lead to if nothing more happens. Each guard of [`crate::plan::guard`] is disabled in
+//! turn, and each time something forbidden must be found.
 
 mod calm;
 mod ghost;
@@ -30,26 +31,26 @@ use world::{
     Config, Does, FOREIGN, GONE, Look, Machines, NAMES, Rules, State, Stored, applied, observe, second, wants,
 };
 
-/// What happens without the operator.
+/// An event outside the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Set(Does),
     Choose,
     ChooseAndApply,
-    /// The action goes to Apply, and the failure policy changes with it.
+    /// The action is set to Apply, and the failure policy changes with it.
     ApplyOtherwise,
     ApproveShown,
     /// Somebody reads the plan on display.
     Read,
-    /// What was read is approved, by its hash and with action Apply.
+    /// The plan that was read is approved, by its hash and with action Apply.
     ApproveRead,
     /// Somebody changes the failure policy, and nothing else.
     EditTerms,
-    /// managedFields say that the action was set later than now.
+    /// managedFields say that the action was set in the future.
     Lie,
-    /// The configuration is deleted and made anew with other options.
+    /// The configuration is deleted and created again with other options.
     Recreate,
-    /// A hash that no plan has.
+    /// A hash that belongs to no plan is set.
     ApproveOther,
     ClearHash,
     /// bypassOptimisticLock is switched on or off.
@@ -60,15 +61,15 @@ enum Event {
     Touch(usize),
     /// Somebody deletes a target.
     Remove(usize),
-    /// Somebody does by hand what is wanted.
+    /// Somebody brings a target to its desired state by hand.
     ByHand(usize),
     Input,
     Prerequisites,
     Become(Machines),
     Blocks,
-    /// The second item is set aside, or not any more.
+    /// The second item is skipped, or no longer skipped.
     Aside,
-    /// A webhook goes down, or is back.
+    /// A webhook goes down, or comes back.
     Webhook,
     Refuses,
     Upgrade,
@@ -78,40 +79,40 @@ enum Event {
 /// A step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The operator looks and decides; `behind` from a cache that has not followed.
+    /// The operator reconciles and decides; `behind` if it reads from an outdated cache.
     Look {
         behind: bool,
     },
-    /// It looks at the progress of the machines only.
+    /// It examines only the progress of the machines.
     LookAtProgress,
     /// It makes its next write.
     Write,
-    /// Its next write comes to no end that it knows of; `acted` if it reached the server.
+    /// It does not learn the result of its next write; `acted` if the write reached the server.
     WriteFails {
         acted: bool,
     },
-    /// It stores what it decided.
+    /// It stores its decision.
     Store,
-    /// The process ends, and starts again.
+    /// The process dies and starts again.
     Crash,
     Happens(Event),
 }
 
-/// From one phase to another; the first is none.
+/// A change of phase; the first one starts without a phase.
 type PhaseStep = (Option<String>, String);
 
-/// A run: where it begins, what may happen, how often, and which guard is missing.
+/// A run: its start, the possible events, their number, and the guard that is disabled.
 #[derive(Clone)]
 struct Run {
     start: State,
     rules: Rules,
     events: Vec<Event>,
     disabled: Option<Guard>,
-    /// Caches may lag, answers may be lost.
+    /// Whether caches may lag and answers may be lost.
     faults: bool,
-    /// The steps from phase to phase that were seen.
+    /// The changes of phase that were seen.
     seen: Arc<Mutex<BTreeSet<PhaseStep>>>,
-    /// What is known already of moments of rest.
+    /// Known results about states at rest.
     rests: calm::Rests,
 }
 
@@ -149,7 +150,7 @@ impl Run {
         (decision, status)
     }
 
-    /// What `look` would store, if that is anything new.
+    /// The status that `look` would store, if it differs.
     fn stores(&self, look: &Look) -> Option<Stored> {
         if look.writes.is_empty() {
             return look.result.clone();
@@ -181,7 +182,7 @@ impl Run {
         something.then(|| State { look: Some(look), ..state.clone() })
     }
 
-    /// The next write of the look that is under way.
+    /// Makes the next write of the reconcile that has begun.
     fn write(&self, state: &State, acted: bool, answered: bool) -> Option<State> {
         let mut next = state.clone();
         let look = next.look.as_mut().filter(|look| !look.stopped)?;
@@ -191,7 +192,7 @@ impl Run {
             look.stopped = true;
         }
         let place = usize::from(index);
-        // As the controller does: the configuration is read again, and the target has a precondition.
+        // As in the controller: the configuration is read again, and the target has a precondition.
         let covered = Mandate::of(&object(&look.config)).covers(&Mandate::of(&object(&state.config)));
         if !covered || !look.untouched[place] {
             look.stopped = true;
@@ -307,7 +308,7 @@ impl Run {
                 next.ghost.waited(&lied, state.world.clock);
             }
             Event::Recreate => {
-                // Another uid: nothing that was looked at before is the same version.
+                // The uid differs: nothing that was read before has the same version.
                 let generation = config.generation + 100;
                 let (action, option, hash) = (config.action, 1 - config.option, config.hash.clone());
                 let action_at = state.world.clock;
@@ -343,7 +344,7 @@ impl Run {
             }
             Event::Clock(seconds) => {
                 next.world.clock += seconds;
-                // A look that takes longer than a minute is given up.
+                // A reconcile that takes longer than a minute is given up.
                 next.look = None;
                 next.ghost.waited(&state.config, next.world.clock);
             }
@@ -372,7 +373,7 @@ impl Run {
     }
 }
 
-/// The parts of the object that a mandate is taken from.
+/// The parts of the object from which a mandate is made.
 fn object(config: &Config) -> VirtPlatformConfig {
     let spec = VirtPlatformConfigSpec {
         profile: "p".into(),
@@ -460,7 +461,7 @@ impl Run {
         let basis = super::Basis {
             profile: "p".into(),
             options: status.applied_options.clone(),
-            // What was taken away is no input of the plan.
+            // A removed override is not an input of the plan.
             inputs: status.inputs.iter().filter(|input| !is_trace(input)).cloned().collect(),
             terms: status.planned_spec.as_ref().map(|planned| planned.terms.clone()).unwrap_or_default(),
         };
@@ -468,7 +469,7 @@ impl Run {
         status.plan_hash.as_ref().is_none_or(|hash| *hash == basis.digest(items))
     }
 
-    /// Every state that can be reached, or the first that must not be.
+    /// Visits every reachable state, or stops at the first forbidden one.
     fn check(self) -> impl Checker<Self> {
         self.checker().threads(2).finish_when(HasDiscoveries::Any).spawn_bfs().join()
     }

@@ -1,4 +1,4 @@
-//! Which runs are made, and that every guard is needed in one of them.
+//! The runs of the model check, and the one in which each guard is needed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::plan::decision::decide;
 use crate::plan::decision::decide::tests::{basis, item, writes_of};
 
-/// Printed also where a test passes, whose output is not shown otherwise.
+/// Prints even if the test passes, whose output is hidden otherwise.
 macro_rules! told {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -24,7 +24,7 @@ macro_rules! told {
 
 const ALL: Rules = Rules { waves: true, defers: false, rolls: false, prunes: false };
 
-/// What a run is called, what may happen in it and how often, and what is different at its beginning.
+/// A named run: the possible events, their number, and how its beginning differs.
 struct Scenario {
     name: &'static str,
     events: &'static [Event],
@@ -37,7 +37,7 @@ struct Scenario {
 
 impl Scenario {
     fn run(&self, disabled: Option<Guard>, seen: &Arc<Mutex<BTreeSet<PhaseStep>>>) -> Run {
-        // It begins as if somebody had just asked for it.
+        // It begins as if somebody had just set the action.
         let mut before = Config::new(Does::Ignore);
         let mut world = World::new();
         (self.begin)(&mut before, &mut world);
@@ -283,7 +283,7 @@ static SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// In which scenario something forbidden is found without the guard.
+/// The scenario in which something forbidden happens without the guard.
 fn needed_in(guard: Guard) -> &'static str {
     match guard {
         Guard::BeingDeleted => "prerequisites and deletion",
@@ -318,7 +318,8 @@ fn needed_in(guard: Guard) -> &'static str {
     }
 }
 
-/// The steps between phases that the diagram in docs/ARCHITECTURE.md draws: each line is all the steps that it stands for.
+/// The changes of phase that the diagram in docs/ARCHITECTURE.md draws: for each line, all the
+/// changes that it stands for.
 fn drawn() -> Vec<BTreeSet<PhaseStep>> {
     let text = include_str!("../../../../../docs/ARCHITECTURE.md");
     let (_, diagram) = text.split_once("```mermaid").unwrap();
@@ -367,12 +368,12 @@ fn in_every_order_of_events_nothing_is_done_that_was_not_approved_and_nothing_ap
     told!("{states} states were reached by {steps} steps");
 }
 
-/// Every guard is taken out in turn.
+/// Every guard is disabled in turn.
 #[test]
 fn without_any_one_of_its_guards_something_forbidden_happens() {
     let seen = Arc::default();
     let mut survivors = Vec::new();
-    // Two items are too few for this one.
+    // For this one two items are not enough.
     let in_a_model = Guard::ALL.into_iter().filter(|guard| *guard != Guard::Deferred);
     for guard in in_a_model {
         let scenario = SCENARIOS.iter().find(|scenario| scenario.name == needed_in(guard)).unwrap();
@@ -386,7 +387,7 @@ fn without_any_one_of_its_guards_something_forbidden_happens() {
     assert!(survivors.is_empty(), "nothing shows that these guards are needed: {survivors:?}");
 }
 
-/// What comes after an item that could not be previewed does not happen before it.
+/// An item after one that could not be previewed must not be written before it.
 #[test]
 fn without_its_guard_a_wave_overtakes_what_could_not_be_previewed() {
     let plan = |first| {

@@ -1,4 +1,5 @@
-//! What the model is about: a configuration, two targets, what the plan depends on, and an operator between two steps.
+//! The subject of the model: a configuration, two targets, what the plan depends on, and an
+//! operator between two steps.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,12 +22,12 @@ use object::digest;
 
 /// A value that nobody planned.
 pub(super) const FOREIGN: u8 = 99;
-/// The value of what is wanted no more.
+/// The value of an object that is no longer desired.
 pub(super) const GONE: u8 = 0;
 /// The names of the two items.
 pub(super) const NAMES: [&str; 2] = ["a", "b"];
 
-/// A status, compared by two digests of what would be stored of it: statuses are long, and there are many.
+/// A status, compared by two digests of its stored form: statuses are long, and there are many.
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
     pub(super) status: Arc<VirtPlatformConfigStatus>,
@@ -77,7 +78,7 @@ pub(super) struct Config {
     pub(super) timeout: bool,
     pub(super) replan: u8,
     pub(super) deleting: bool,
-    /// An object of this name had a plan on display, and was deleted.
+    /// Whether an object with this name had a plan on display and was deleted.
     pub(super) made_anew: bool,
     pub(super) generation: i64,
     pub(super) action_at: i64,
@@ -113,7 +114,7 @@ impl Config {
         }
     }
 
-    /// Whether an execution is under way that has a limit of time.
+    /// Whether an execution with a time limit is in progress.
     pub(super) fn limits(&self) -> bool {
         self.timeout && self.status.status.approval.is_some()
     }
@@ -149,7 +150,7 @@ impl Config {
     }
 }
 
-/// How far the machines are with what is in the first target.
+/// How far the machines have taken up the first target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Machines {
     Done,
@@ -158,23 +159,23 @@ pub(super) enum Machines {
     Broken,
 }
 
-/// Everything that is neither the configuration nor the operator.
+/// Everything besides the configuration and the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct World {
     /// The value of each target, if it exists.
     pub(super) targets: [Option<u8>; 2],
     pub(super) input: u8,
     pub(super) prerequisites: bool,
-    /// The server refuses to preview the second item.
+    /// Whether the server refuses to preview the second item.
     pub(super) blocks: bool,
-    /// A webhook is down, and nothing can be told of the second item.
+    /// Whether a webhook is down, so that the second item can't be previewed.
     pub(super) down: bool,
-    /// An administrator has set the second item aside, by an annotation of its object.
+    /// Whether an annotation of its object skips the second item.
     pub(super) aside: bool,
-    /// The server refuses to write the first item.
+    /// Whether the server refuses to write the first item.
     pub(super) refuses: bool,
     pub(super) machines: Machines,
-    /// The version of the operator; each wants something else of the first target.
+    /// The version of the operator; each wants a different value of the first target.
     pub(super) version: u8,
     pub(super) clock: i64,
 }
@@ -196,53 +197,53 @@ impl World {
     }
 }
 
-/// What does not change within a run.
+/// Properties that do not change during a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// The second item is in a wave of its own.
+    /// Whether the second item is in a wave of its own.
     pub(super) waves: bool,
-    /// The second item can't be previewed before the first is there.
+    /// Whether the second item can't be previewed before the first one exists.
     pub(super) defers: bool,
-    /// The machines take time.
+    /// Whether the machines take time.
     pub(super) rolls: bool,
-    /// The second item is wanted with option 0 only.
+    /// Whether the second item is desired with option 0 only.
     pub(super) prunes: bool,
 }
 
-/// A look that has begun, and is not stored.
+/// A reconcile that has begun and is not stored yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Look {
-    /// What was seen.
+    /// The configuration that was read.
     pub(super) config: Config,
     pub(super) world: World,
-    /// Only the progress of the machines was looked at.
+    /// Whether only the progress of the machines was examined.
     pub(super) progress: bool,
-    /// What is written, in order.
+    /// The items to write, in order.
     pub(super) writes: Vec<u8>,
-    /// What is stored if nothing is written.
+    /// The status to store if nothing is written.
     pub(super) result: Option<Stored>,
-    /// How many of the writes are made.
+    /// The number of writes made so far.
     pub(super) made: usize,
-    /// What became of them, by item; `false` is a refusal.
+    /// Their results, by item; `false` is a refusal.
     pub(super) written: BTreeMap<u8, bool>,
-    /// No other write will be made.
+    /// Whether no further write will be made.
     pub(super) stopped: bool,
-    /// Nobody has edited the configuration since.
+    /// Whether nobody has edited the configuration since.
     pub(super) fresh: bool,
-    /// Nobody has touched the target since.
+    /// Whether nobody has changed the target since.
     pub(super) untouched: [bool; 2],
 }
 
-/// One moment.
+/// A state of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct State {
     pub(super) config: Config,
-    /// The configuration before its last change: what a cache may still show.
+    /// The configuration before its last change, which a cache may still return.
     pub(super) behind: Option<Config>,
     pub(super) world: World,
     pub(super) look: Option<Look>,
     pub(super) ghost: Ghost,
-    /// So many things may still happen.
+    /// The number of events that may still happen.
     pub(super) left: u8,
 }
 
@@ -250,13 +251,13 @@ pub(super) fn second(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// What is wanted of each target.
+/// The desired value of each target.
 pub(super) fn wants(rules: Rules, option: u8, world: &World) -> [u8; 2] {
     let second = if rules.prunes && option == 1 { GONE } else { 60 + world.input };
     [10 * world.version + option, second]
 }
 
-/// What there is to see of a target of that value.
+/// The visible fields of a target with this value.
 fn view(value: u8) -> BTreeMap<String, Value> {
     if value == GONE {
         return BTreeMap::new();
@@ -264,7 +265,7 @@ fn view(value: u8) -> BTreeMap<String, Value> {
     BTreeMap::from([("/value".to_owned(), json!(value))])
 }
 
-/// What was written, or is as wanted.
+/// The record of a target that was written, or is unchanged.
 pub(super) fn applied(value: u8) -> Applied {
     Applied { uid: "u".into(), paths: Vec::new(), paths_hash: None, hash: digest::sha256(&view(value)) }
 }
@@ -299,7 +300,8 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
         };
         let remembered = config.status.status.items.iter().find(|item| item.name == name);
         let memory = remembered.and_then(|item| item.applied.as_ref());
-        // Of what can't be previewed it is not known; what is wanted no more is no drift.
+        // An item that can't be previewed has no known changes; an object that is no longer desired
+        // does not drift.
         let known = !matches!(operation, Operation::Blocked | Operation::Skipped) && want != GONE;
         let has_moved = known && memory.is_some_and(|memory| live.map(applied).as_ref() != Some(memory));
         let moved = Moved { path: "/value".into(), text: format!("/value is {live:?}") };
@@ -323,14 +325,14 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
     Plan::new(basis, items.collect())
 }
 
-/// The annotation that sets an item aside.
+/// The annotation that skips an item.
 fn overriding(name: &str, operation: Operation) -> Vec<Input> {
     let annotation =
         json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": name, "annotations": {MODE: "unmanaged"}}});
     if operation == Operation::Skipped { inputs(&annotation) } else { Vec::new() }
 }
 
-/// The change of an item, which is also what identifies it.
+/// The change of an item, which also identifies it.
 pub(super) fn change(name: &str, live: Option<u8>, want: u8, operation: Operation) -> String {
     match operation {
         Operation::Deferred => format!("{name}: later {want}"),
@@ -356,7 +358,7 @@ fn rollout(rules: Rules, world: &World, index: usize, operation: Operation) -> R
     }
 }
 
-/// What a look sees; `None` if there is nothing that it could be told from progress alone.
+/// What a reconcile observes; `None` if progress alone is not enough for it.
 pub(super) fn observe(rules: Rules, look: &Look) -> Option<Observation> {
     if !look.world.prerequisites {
         return Some(Observation::Missing(vec!["it is missing".into()]));

@@ -1,4 +1,5 @@
-//! One object as an administrator wants it: what the profile wants of it, patched, without the fields that are left to others.
+//! One object as an administrator wants it: the profile's object, patched, without the fields that
+//! are left to others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,15 +14,15 @@ use object::limits::{
 };
 use object::pointer;
 
-/// As much of what others have written as a sentence quotes, in bytes.
+/// The most bytes of somebody else's text that a sentence quotes.
 const QUOTED: usize = 200;
-/// As many ignored fields as are named.
+/// The most ignored fields that are named.
 const NAMED: usize = 20;
 
-/// What is said of one object.
+/// The overrides of one object.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// By what it is left alone, if it is.
+    /// The setting that leaves the object alone, if one does.
     pub unmanaged: Option<String>,
     patches: Vec<Patch>,
     ignored: Vec<Ignored>,
@@ -42,39 +43,40 @@ struct Ignored {
 /// The desired object after the overrides.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Adjusted {
-    /// What is sent.
+    /// The object that is sent.
     pub desired: Value,
-    /// What was overridden and by what, for the reader.
+    /// What was overridden and by which setting, for the reader.
     pub notes: Vec<String>,
     /// Fields that are left to others.
     pub ignored: Vec<FieldPath>,
 }
 
 impl From<Value> for Adjusted {
-    /// What nobody wants otherwise.
+    /// An object without overrides.
     fn from(desired: Value) -> Self {
         Self { desired, ..Self::default() }
     }
 }
 
 impl Overrides {
-    /// What the annotations of `live` and the `entries` of `spec.overrides` say.
+    /// Reads the overrides from the annotations of `live` and from its `entries` in
+    /// `spec.overrides`.
     ///
     /// # Errors
     ///
-    /// What can't be understood, or is too much, and where it is.
+    /// A sentence: what can't be parsed, or is too much, and where.
     pub fn of(live: Option<&Value>, entries: &[&Override]) -> Result<Self, String> {
         let by_itself = |name| live.map_or(Ok(None), |live| bounded(live, name));
         let mut all = Self::default();
         if is_unmanaged(entries) {
-            all.unmanaged = Some("spec.overrides says Unmanaged".to_owned());
+            all.unmanaged = Some("spec.overrides sets mode Unmanaged".to_owned());
         }
         match by_itself(MODE)? {
             None => {}
             Some("unmanaged") => all.unmanaged = Some(format!("its annotation {MODE} is unmanaged")),
             Some(other) => {
                 return Err(format!(
-                    "its annotation {MODE} is {:?}; unmanaged is all that it can be: correct it or take it away",
+                    "its annotation {MODE} is {:?}, but the only valid value is \"unmanaged\". Correct or remove it",
                     cut_text(other, QUOTED)
                 ));
             }
@@ -82,8 +84,8 @@ impl Overrides {
         for entry in entries {
             if let Some(index) = entry.patch.iter().position(lacks_value) {
                 return Err(format!(
-                    "spec.overrides, operation {} of {}: it has no value, and the API server stores no null there. Set one, or take the field \
-                     away with op remove",
+                    "spec.overrides, operation {} of {}: the value is missing (null can't be stored there). Set a value, or remove the field \
+                     with op remove",
                     index + 1,
                     entry.patch.len()
                 ));
@@ -108,16 +110,16 @@ impl Overrides {
         all.check()
     }
 
-    /// All of it, if it is not too much and every pointer is one.
+    /// Checks that there are not too many overrides and that every pointer is valid.
     fn check(self) -> Result<Self, String> {
         let operations: usize = self.patches.iter().map(|patch| patch.operations.len()).sum();
         if operations > OPERATIONS {
-            return Err(format!("{operations} operations patch it, and at most {OPERATIONS} may: take some away"));
+            return Err(format!("{operations} operations patch it, but at most {OPERATIONS} are allowed. Remove some"));
         }
         if self.ignored.len() > POINTERS {
             return Err(format!(
-                "{} of its fields are to be left to others, and at most {POINTERS} may be named: name what they are part of, or leave the \
-                 whole object alone",
+                "{} of its fields are to be ignored, but at most {POINTERS} are allowed. Name their parent fields, or leave the whole object \
+                 alone with mode unmanaged",
                 self.ignored.len()
             ));
         }
@@ -133,7 +135,7 @@ impl Overrides {
         self.ignored.iter().any(|ignored| is_part(field, &ignored.pointer))
     }
 
-    /// Every pointer that the patches name, by which they write and from which they read.
+    /// Every pointer that the patches read from or write to.
     #[must_use]
     pub fn pointers(&self) -> Vec<&str> {
         use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
@@ -146,11 +148,12 @@ impl Overrides {
         named.collect()
     }
 
-    /// `desired` as it is wanted then. `powerful` says that the kind runs code on machines or grants rights.
+    /// `desired` after the overrides. `powerful` means that the kind runs code on machines or
+    /// grants rights.
     ///
     /// # Errors
     ///
-    /// What may not be overridden, or can't be.
+    /// A sentence: what may not be overridden, or can't be.
     pub fn adjust(
         &self,
         desired: &Value,
@@ -164,7 +167,7 @@ impl Overrides {
             if powerful {
                 let kind = TargetRef::of(desired).kind;
                 return Err(format!(
-                    "{by} patches a {kind}, which runs code on machines or grants rights: that is not allowed. Use an option of the profile, or leave the object alone"
+                    "{by} patches a {kind}, which is not allowed for kinds that run code on machines or grant rights. Use an option of the profile, or leave the object alone"
                 ));
             }
             for (index, operation) in operations.iter().enumerate() {
@@ -173,11 +176,12 @@ impl Overrides {
                     format!("{by}, operation {number} of {all}: {problem}")
                 };
                 check_operation(operation).and_then(|()| room.take(operation, &adjusted.desired)).map_err(told)?;
-                // One at a time: undoing several can panic (json-patch 4.2), and what has failed is not used.
+                // One at a time: undoing several can panic (json-patch 4.2), and the result of a
+                // failure is not used.
                 json_patch::patch_unsafe(&mut adjusted.desired, std::slice::from_ref(operation)).map_err(|error| {
                     let path = cut_text(operation.path().as_str(), QUOTED);
                     told(format!(
-                        "{path:?} does not fit what the profile wants: {}. Correct it or take it away",
+                        "{path:?} can't be applied to what the profile wants: {}. Correct or remove the operation",
                         error.kind
                     ))
                 })?;
@@ -191,12 +195,12 @@ impl Overrides {
         let (before, after) = (TargetRef::of(desired), TargetRef::of(&adjusted.desired));
         if before != after {
             return Err(format!(
-                "a patch makes {after} of it: what names an object can't be overridden. Take that away from the patch"
+                "a patch turns it into {after}, but the fields that identify an object can't be overridden. Remove them from the patch"
             ));
         }
         let ours = live.map(|live| Ours::of(live, manager));
         let named: BTreeSet<_> = self.ignored.iter().map(|ignored| ignored.pointer.as_str()).collect();
-        // What is part of another one that is left alone is left with that.
+        // A field within another ignored one is left alone with that.
         let is_whole = |pointer: &&&str| !pointer.match_indices('/').any(|(end, _)| named.contains(&pointer[..end]));
         for pointer in named.iter().filter(is_whole) {
             leave(&mut adjusted.desired, pointer, live, ours.as_ref())?;
@@ -216,7 +220,7 @@ impl Overrides {
 }
 
 fn wrong(by: &str, problem: &dyn std::fmt::Display) -> String {
-    format!("{by} can't be understood: {}. Correct it or take it away", cut_text(&problem.to_string(), 3 * QUOTED))
+    format!("{by} can't be understood: {}. Correct or remove it", cut_text(&problem.to_string(), 3 * QUOTED))
 }
 
 /// Whether the operation needs a value and has none.
@@ -228,14 +232,15 @@ fn lacks_value(operation: &PatchOperation) -> bool {
 fn bounded<'a>(live: &'a Value, name: &str) -> Result<Option<&'a str>, String> {
     match annotation(live, name) {
         Some(text) if text.len() > ANNOTATION_SIZE => Err(format!(
-            "its annotation {name} has {} bytes, and at most {ANNOTATION_SIZE} are read: shorten it or take it away",
+            "its annotation {name} has {} bytes, but at most {ANNOTATION_SIZE} are allowed. Shorten or remove it",
             text.len()
         )),
         found => Ok(found),
     }
 }
 
-/// How much patches may still add to an object, and move about in it: what is copied again and again doubles each time.
+/// The room that is left for patches: bytes and values that they may add to an object, and bytes
+/// that they may move in it. Something that is copied again and again doubles each time.
 struct Room {
     bytes: usize,
     values: usize,
@@ -247,7 +252,7 @@ impl Room {
         Self { bytes: OBJECT_SIZE.saturating_sub(size(desired)), values: PATCH_VALUES, work: 2 * OBJECT_SIZE }
     }
 
-    /// Takes the room that `operation` needs in `object`.
+    /// Uses up the room that `operation` needs in `object`.
     fn take(&mut self, operation: &json_patch::PatchOperation, object: &Value) -> Result<(), String> {
         use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
         let (value, grows) = match operation {
@@ -262,7 +267,7 @@ impl Room {
         let Some(value) = value else { return Ok(()) };
         if path.matches('/').count() + depth(value) > OBJECT_DEPTH {
             return Err(format!(
-                "the object would be nested more than {OBJECT_DEPTH} levels deep at {:?}. Patch a flatter value into it",
+                "the object would be nested more than {OBJECT_DEPTH} levels deep at {:?}. Use a flatter value",
                 cut_text(path, QUOTED)
             ));
         }
@@ -270,12 +275,12 @@ impl Room {
         let left = (self.bytes.checked_sub(if grows { bytes } else { 0 }), self.work.checked_sub(bytes));
         let (Some(left_bytes), Some(work)) = left else {
             return Err(format!(
-                "the object would get larger than the {OBJECT_SIZE} bytes that the API server stores. Patch less into it"
+                "the object would be larger than the {OBJECT_SIZE} bytes that the API server stores. Make the patch smaller"
             ));
         };
         let Some(values) = self.values.checked_sub(if grows { count(value) } else { 0 }) else {
             return Err(format!(
-                "its patches add more than {PATCH_VALUES} values, maps and lists. Patch less into it, or let its owner set it"
+                "its patches add more than {PATCH_VALUES} values, maps and lists. Make them smaller, or have the object's owner set the values"
             ));
         };
         (self.bytes, self.values, self.work) = (left_bytes, values, work);
@@ -283,7 +288,7 @@ impl Room {
     }
 }
 
-/// The fields that are ours alone, by where they are: read once for all pointers.
+/// The fields that are ours alone, by their place; read once for all pointers.
 struct Ours<'a> {
     places: BTreeMap<String, Vec<FieldPath>>,
     live: Lookup<'a>,
@@ -298,20 +303,21 @@ impl<'a> Ours<'a> {
         Self { places, live: Lookup::of(live) }
     }
 
-    /// Those at `field` and below it.
+    /// Our fields at `field` and below it.
     fn within(&self, field: &str) -> impl Iterator<Item = &FieldPath> {
         let below = format!("{field}/");
         let parts = self.places.range(below.clone()..).take_while(move |(place, _)| place.starts_with(&below));
         self.places.get(field).into_iter().chain(parts.map(|(_, owned)| owned)).flatten()
     }
 
-    /// Whether something that `field` is a part of is ours as a whole.
+    /// Whether something that contains `field` is ours as a whole.
     fn around(&self, field: &str) -> bool {
         field.match_indices('/').any(|(end, _)| self.places.contains_key(&field[..end]))
     }
 }
 
-/// The pointers of the annotation: with commas between them, or as a JSON list where one holds a comma.
+/// The pointers in the annotation: separated by commas, or as a JSON list if a pointer contains a
+/// comma.
 fn pointers(text: &str) -> Result<Vec<String>, String> {
     if text.starts_with('[') {
         return serde_json::from_str(text).map_err(|error| error.to_string());
@@ -322,10 +328,10 @@ fn pointers(text: &str) -> Result<Vec<String>, String> {
 fn check_pointer(pointer: &str) -> Result<(), String> {
     let wrong = |problem: &str| Err(format!("{:?} {problem}", cut_text(pointer, QUOTED)));
     if pointer.len() > POINTER_SIZE || pointer.matches('/').count() > OBJECT_DEPTH {
-        return wrong("is too long: name what the field is part of");
+        return wrong("is too long: name a parent of the field");
     }
     if !pointer.starts_with('/') {
-        return wrong("is no RFC 6901 pointer: it begins with /");
+        return wrong("is not an RFC 6901 pointer: it must begin with /");
     }
     if pointer.split('/').nth(1) == Some("") {
         return wrong("names no field: its first part is empty");
@@ -335,12 +341,15 @@ fn check_pointer(pointer: &str) -> Result<(), String> {
         return wrong("has a ~ that is neither ~0 nor ~1");
     }
     if names_the_object(pointer) {
-        return wrong("names the object, or all of it: leave the whole object alone with mode unmanaged");
+        return wrong(
+            "names the object as a whole, or a part that identifies it or that only the server sets: to leave the whole object alone, use mode unmanaged",
+        );
     }
     Ok(())
 }
 
-/// Whether the pointer is to the whole object, to what names it, or to what only the server sets.
+/// Whether the pointer is to the whole object, to what identifies it, or to what only the server
+/// sets.
 fn names_the_object(pointer: &str) -> bool {
     let segments: Vec<_> = pointer.split('/').skip(1).collect();
     match segments.as_slice() {
@@ -360,25 +369,26 @@ fn check_operation(operation: &json_patch::PatchOperation) -> Result<(), String>
     let paths = [Some(operation.path().as_str()), from];
     if let Some(path) = paths.into_iter().flatten().find(|path| path.len() > POINTER_SIZE) {
         return Err(format!(
-            "{:?} is too long for a pointer: at most {POINTER_SIZE} bytes are read. Replace what the field is part of",
+            "{:?} is too long for a pointer: at most {POINTER_SIZE} bytes are allowed. Replace a parent of the field",
             cut_text(path, QUOTED)
         ));
     }
     match paths.into_iter().flatten().find(|path| names_the_object(path)) {
         Some(path) => Err(format!(
-            "{:?} may not be patched: it names the object, is all of it, or is set by the server alone. Take the operation away",
+            "{:?} may not be patched: it is the whole object, identifies it, or is set only by the server. Remove the operation",
             cut_text(path, QUOTED)
         )),
         None => Ok(()),
     }
 }
 
-/// Takes the field out of what is wanted. What the object has of it by us alone stays wanted as it is there: an apply without
-/// it would delete it. Whoever changes it has it from then on. What others have of it is theirs alone.
+/// Removes `field` from `desired`. Where the object has a value in it that is ours alone, that
+/// value is desired instead: an apply without it would delete it. Anyone who changes it becomes its
+/// owner. Values of others are left to them.
 fn leave(desired: &mut Value, field: &str, live: Option<&Value>, ours: Option<&Ours<'_>>) -> Result<(), String> {
     if through_list(desired, field) || live.is_some_and(|live| through_list(live, field)) {
         return Err(format!(
-            "{field} leads into a list, whose entries have no fixed places: leave the whole list alone"
+            "{field} points into a list, whose entries have no fixed positions. Ignore the whole list instead"
         ));
     }
     pointer::take(desired, field);
@@ -391,7 +401,7 @@ fn leave(desired: &mut Value, field: &str, live: Option<&Value>, ours: Option<&O
     Ok(())
 }
 
-/// Whether the field at `pointer` is that at `whole`, or a part of it.
+/// Whether the field at `pointer` is the one at `whole`, or a part of it.
 fn is_part(pointer: &str, whole: &str) -> bool {
     pointer.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

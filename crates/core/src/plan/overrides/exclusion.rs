@@ -1,4 +1,5 @@
-//! The list of objects that are excluded from everything, in an annotation of the object that stands for the platform.
+//! The list of objects that are excluded from all plans, in an annotation of the object that stands
+//! for the platform.
 
 use glob::Pattern;
 use serde::Deserialize;
@@ -8,14 +9,14 @@ use profile_sdk::Declared;
 use crate::api::TargetRef;
 use object::limits::{ANNOTATION_SIZE, EXCLUSIONS, cut_text};
 
-/// As much of what others have written as a sentence quotes, in bytes.
+/// The most bytes of somebody else's text that a sentence quotes.
 const QUOTED: usize = 200;
 
-/// The excluded objects, or why they can't be told.
+/// The excluded objects, or why the list can't be read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exclusions(Result<Vec<Rule>, String>);
 
-/// Objects by kind, name and namespace; `*`, `?` and `[…]` stand for what they do in file names.
+/// Objects by kind, name and namespace; `*`, `?` and `[…]` work as in file names.
 #[derive(Debug, Clone, PartialEq)]
 struct Rule {
     kind: Pattern,
@@ -39,7 +40,7 @@ impl Default for Exclusions {
 }
 
 impl Exclusions {
-    /// Those that the annotation has, a YAML list of `{kind, name, namespace}`.
+    /// Parses the annotation, a YAML list of `{kind, name, namespace}`.
     #[must_use]
     pub fn parse(text: Option<&str>) -> Self {
         let text = text.map(str::trim).unwrap_or_default();
@@ -49,27 +50,32 @@ impl Exclusions {
         let unclear = |problem: String| {
             let name = profile_sdk::DISABLED_RESOURCES;
             format!(
-                "Which objects are excluded can't be told: the annotation {name} is no list of kind, name and namespace: {problem}. Correct it or take it away."
+                "The excluded objects are unknown: the annotation {name} is not a list of kind, name and namespace: {problem}. Correct or remove it."
             )
         };
         if text.len() > ANNOTATION_SIZE {
-            return Self(Err(unclear(format!("it has {} bytes, and at most {ANNOTATION_SIZE} are read", text.len()))));
+            return Self(Err(unclear(format!(
+                "it has {} bytes, but at most {ANNOTATION_SIZE} are allowed",
+                text.len()
+            ))));
         }
-        // Without anchors that multiply, a list says no more than it is long.
+        // The budget stops anchors from multiplying: the contents can't be larger than the
+        // annotation.
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! { max_total_scalar_bytes: ANNOTATION_SIZE },
         };
         let written: Result<Vec<ExclusionEntry>, String> = serde_saphyr::from_str_with_options(text, options)
             .map_err(|error| cut_text(error.to_string().lines().next().unwrap_or_default(), QUOTED));
         let written = written.and_then(|written| match written.len() {
-            many if many > EXCLUSIONS => Err(format!("it names {many} objects, and at most {EXCLUSIONS} are read")),
+            many if many > EXCLUSIONS => Err(format!("it names {many} objects, but at most {EXCLUSIONS} are allowed")),
             _ => Ok(written),
         });
         let pattern = |text: &str| {
             let wrong = |why: &str| format!("{:?} is not a pattern: {why}", cut_text(text, QUOTED));
-            // What other programs negate, quote and choose with would be looked for in names, which have none of it.
+            // Characters with which other programs negate, quote and choose would be taken
+            // literally, and no name contains them.
             match text.contains(['^', '\\', '{', '}']) {
-                true => Err(wrong("^, \\, { and } mean nothing in it; [!…] is any other character")),
+                true => Err(wrong("^, \\, { and } are not supported; to exclude characters, write [!…]")),
                 false => Pattern::new(text).map_err(|error| wrong(&error.to_string())),
             }
         };
@@ -86,11 +92,11 @@ impl Exclusions {
         Self(rules.map_err(unclear))
     }
 
-    /// Why `target` is excluded, if it is.
+    /// The reason why `target` is excluded, if it is.
     ///
     /// # Errors
     ///
-    /// Why nobody can tell: then nothing may be written.
+    /// Why the list can't be read: then nothing may be written.
     pub fn excludes(&self, target: &TargetRef) -> Result<Option<String>, String> {
         let rules = self.0.as_ref().map_err(Clone::clone)?;
         Ok(rules.iter().find(|rule| rule.means(target)).map(|rule| {
@@ -98,14 +104,15 @@ impl Exclusions {
         }))
     }
 
-    /// What is excluded and can be none of what profiles have `declared`: a sentence for each. The list is that of all configurations, and
-    /// of what is switched off too.
+    /// Entries that can't match any object that profiles have `declared`: a sentence for each. Pass
+    /// the declarations of all profiles, including those that are not in use: the list is common to
+    /// all configurations.
     pub fn unused<'a>(&'a self, declared: &'a [&'a Declared]) -> impl Iterator<Item = String> + 'a {
         let rules = self.0.as_deref().unwrap_or_default().iter();
         rules.filter(|rule| !declared.iter().any(|declared| rule.may_mean(declared))).map(|rule| {
             let namespace = rule.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
             format!(
-                "The annotation {} names {} {namespace}{}, which is no object of any plan.",
+                "The annotation {} names {} {namespace}{}, which can't be an object of any plan.",
                 profile_sdk::DISABLED_RESOURCES,
                 rule.kind,
                 rule.name

@@ -1,9 +1,10 @@
-//! What administrators want otherwise than the profile: by annotations of the object itself, by `spec.overrides`, by the list of
-//! excluded objects, by `spec.items`.
+//! Overrides: what administrators want differently from the profile, in annotations of the object
+//! itself, in `spec.overrides`, in the list of excluded objects, and in `spec.items`.
 //!
-//! Precedence (facts of the field's programs): what is excluded or set aside is not looked at; what is unmanaged is not
-//! touched; else the patches are applied, and then the ignored fields are left alone, patched ones too. What can't be
-//! understood blocks its item: nobody can tell what was meant.
+//! Precedence (facts of the field's programs): an excluded or skipped object is not examined; an
+//! unmanaged one is not touched; for others the patches are applied, and then the ignored fields
+//! are left alone, patched ones too. An override that can't be understood blocks its item: nobody
+//! can tell what was meant.
 
 mod adjust;
 mod exclusion;
@@ -19,27 +20,27 @@ pub use adjust::{Adjusted, Overrides};
 pub use exclusion::Exclusions;
 use object::limits::within_line;
 
-/// Annotation of any target: operations (RFC 6902) on what the profile wants.
+/// Annotation of any target: JSON Patch operations (RFC 6902) on the profile's object.
 pub const PATCH: &str = "platform.kubevirt.io/patch";
 /// Annotation of any target: fields that are left to others.
 pub const IGNORE: &str = "platform.kubevirt.io/ignore-fields";
-/// Annotation of any target: `unmanaged` leaves it alone.
+/// Annotation of any target: `unmanaged` leaves the object alone.
 pub const MODE: &str = "platform.kubevirt.io/mode";
 
-/// Where the value of `annotation` is in an object.
+/// The pointer to the value of `annotation` in an object.
 fn place(annotation: &str) -> String {
     let mut pointer = "/metadata/annotations".to_owned();
     object::pointer::push(&mut pointer, annotation);
     pointer
 }
 
-/// The value of `annotation`, if the object has it and it says something.
+/// The value of `annotation`, if the object has it and it is not blank.
 fn annotation<'a>(object: &'a Value, annotation: &str) -> Option<&'a str> {
     let value = object.pointer(&place(annotation)).and_then(Value::as_str).map(str::trim);
     value.filter(|value| !value.is_empty())
 }
 
-/// The annotations of `live` by which it overrides, as inputs of a plan.
+/// The overriding annotations of `live`, as inputs of a plan.
 #[must_use]
 pub fn inputs(live: &Value) -> Vec<Input> {
     let found = |name: &&str| {
@@ -48,49 +49,49 @@ pub fn inputs(live: &Value) -> Vec<Input> {
     [PATCH, IGNORE, MODE].iter().filter_map(found).collect()
 }
 
-/// Whether the input is such an annotation, or the list of excluded objects.
+/// Whether the input is an overriding annotation or the list of excluded objects.
 #[must_use]
 pub fn is_override(input: &Input) -> bool {
     [PATCH, IGNORE, MODE, DISABLED_RESOURCES].iter().any(|name| input.path == place(name))
 }
 
-/// The choices of one configuration, as they are in force now.
+/// The choices of one configuration that are in force now.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Choices {
     /// `spec.overrides`.
     pub overrides: Vec<Override>,
-    /// `spec.items`, without those that have ended.
+    /// `spec.items`, without those that have expired.
     pub items: Vec<ItemChoice>,
-    /// Objects that are excluded.
+    /// The excluded objects.
     pub exclusions: Exclusions,
 }
 
 impl Choices {
-    /// Those that have not ended `now`.
+    /// The choices that have not expired `now`.
     #[must_use]
     pub fn at(mut self, now: Timestamp) -> Self {
         self.items.retain(|choice| choice.until.as_ref().is_none_or(|until| until.0 > now));
         self
     }
 
-    /// When the next of them ends.
+    /// The time when the next of them expires.
     #[must_use]
     pub fn next_end(&self, now: Timestamp) -> Option<Timestamp> {
         let ends = self.items.iter().filter_map(|choice| choice.until.as_ref()).map(|until| until.0);
         ends.filter(|end| *end > now).min()
     }
 
-    /// Why `draft` is not carried out, if it is not.
+    /// The reason why `draft` is skipped, if it is.
     ///
     /// # Errors
     ///
-    /// Why it can't be told.
+    /// Why that can't be decided.
     pub fn set_aside(&self, draft: &Draft) -> Result<Option<String>, String> {
         if let Some(choice) = self.items.iter().find(|choice| is_named(draft, &choice.name)) {
             let until = choice.until.as_ref().map(|until| format!(" until {}", until.0)).unwrap_or_default();
             let reason = within_line(&choice.reason);
             let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
-            return Ok(Some(format!("spec.items skips {}{until}{reason}", within_line(&choice.name))));
+            return Ok(Some(format!("spec.items names {}{until}{reason}", within_line(&choice.name))));
         }
         self.exclusions.excludes(&target(draft))
     }
@@ -101,24 +102,25 @@ impl Choices {
         self.overrides.iter().filter(|choice| is_about(&choice.target, target)).collect()
     }
 
-    /// What is written in spec and means nothing in a plan of `drafts`: a sentence for each.
+    /// Entries of the spec that have no effect in a plan of `drafts`: a sentence for each.
     #[must_use]
     pub fn unused(&self, drafts: &[Draft]) -> Vec<String> {
         let items = self.items.iter().filter(|choice| !drafts.iter().any(|draft| is_named(draft, &choice.name)));
-        let items = items
-            .map(|choice| format!("spec.items names {}, which is no item of this plan.", within_line(&choice.name)));
+        let items = items.map(|choice| {
+            format!("spec.items names {}, which is not an item or feature of this plan.", within_line(&choice.name))
+        });
         let about = |choice: &&Override| drafts.iter().any(|draft| is_about(&choice.target, &target(draft)));
         let overrides = self.overrides.iter().filter(|choice| !about(choice)).map(|choice| {
             let OverrideTarget { kind, namespace, name, .. } = &choice.target;
             let namespace = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
             let object = format!("{kind} {namespace}{name}");
-            format!("spec.overrides names {}, which is no object of this plan.", within_line(&object))
+            format!("spec.overrides names {}, which is not an object of this plan.", within_line(&object))
         });
         items.chain(overrides).collect()
     }
 }
 
-/// Whether the draft is meant by that name, its own or that of its feature.
+/// Whether `name` is the draft's name or that of its feature.
 fn is_named(draft: &Draft, name: &str) -> bool {
     draft.name == name || draft.feature.as_deref() == Some(name)
 }
@@ -130,7 +132,7 @@ fn is_about(about: &OverrideTarget, target: &TargetRef) -> bool {
         && about.group.as_deref().is_none_or(|group| group == target.group())
 }
 
-/// The drafts that need `draft`, by name.
+/// The names of the drafts that need `draft`.
 #[must_use]
 pub fn dependants<'a>(draft: &Draft, drafts: &'a [Draft]) -> Vec<&'a str> {
     let needs = |other: &&Draft| other.needs.iter().any(|name| is_named(draft, name));
@@ -142,7 +144,7 @@ pub fn dependants<'a>(draft: &Draft, drafts: &'a [Draft]) -> Vec<&'a str> {
         .collect()
 }
 
-/// Whether spec leaves the object alone.
+/// Whether the spec leaves the object alone.
 fn is_unmanaged(entries: &[&Override]) -> bool {
     entries.iter().any(|entry| entry.mode == Some(OverrideMode::Unmanaged))
 }

@@ -1,4 +1,4 @@
-//! What annotations, spec and the list of excluded objects make of one object.
+//! The effect of annotations, spec and the list of excluded objects on one object.
 
 use profile_sdk::{Access, Body, Declared, Draft, Kind, ObjectRef, is_powerful};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn desired() -> Value {
     })
 }
 
-/// A live object with these annotations, of which we own those fields.
+/// A live object with these annotations, in which we own the fields `ours`.
 fn live(annotations: Value, ours: Value) -> Value {
     let mut object = desired();
     object["metadata"]["annotations"] = annotations;
@@ -43,7 +43,8 @@ fn a_patch_changes_what_the_profile_wants_and_says_so() {
     assert!(adjusted.desired["metadata"].get("annotations").is_none(), "the annotation itself is not ours");
 }
 
-/// W-1: whatever names the object, or is more than it, can't be patched; nor can what runs code or grants rights.
+/// W-1: the fields that identify the object, or are all of it, can't be patched; nor can kinds that
+/// run code or grant rights.
 #[test]
 fn w_1_a_patch_changes_no_identity_and_nothing_that_grants_power() {
     let value = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
@@ -59,8 +60,8 @@ fn w_1_a_patch_changes_no_identity_and_nothing_that_grants_power() {
         (json!({"op": "move", "path": "/spec/kind", "from": "/kind"}), "may not be patched"),
         (json!({"op": "copy", "path": "/spec/all", "from": ""}), "may not be patched"),
         (json!({"op": "add", "path": "/status", "value": {}}), "may not be patched"),
-        (json!({"op": "replace", "path": "/spec/gone", "value": 1}), "does not fit what the profile wants"),
-        (json!({"op": "test", "path": "/spec/size", "value": 2}), "does not fit what the profile wants"),
+        (json!({"op": "replace", "path": "/spec/gone", "value": 1}), "can't be applied to what the profile wants"),
+        (json!({"op": "test", "path": "/spec/size", "value": 2}), "can't be applied to what the profile wants"),
         (json!({"op": "nonsense", "path": "/spec"}), "can't be understood"),
     ] {
         let problem = adjusted(&with(PATCH, &json!([operation]).to_string())).unwrap_err();
@@ -68,8 +69,8 @@ fn w_1_a_patch_changes_no_identity_and_nothing_that_grants_power() {
     }
     let second = json!([{"op": "replace", "path": "/spec/size", "value": 2}, {"op": "remove", "path": "/spec/gone"}]);
     let problem = adjusted(&with(PATCH, &second.to_string())).unwrap_err();
-    assert!(problem.starts_with(&format!("{PATCH}, operation 2 of 2: \"/spec/gone\" does not fit")), "{problem}");
-    assert!(problem.ends_with("Correct it or take it away"), "{problem}");
+    assert!(problem.starts_with(&format!("{PATCH}, operation 2 of 2: \"/spec/gone\" can't be applied")), "{problem}");
+    assert!(problem.ends_with("Correct or remove the operation"), "{problem}");
     for op in ["add", "replace", "test"] {
         let pruned = json!({"target": {"apiVersion": "example.dev/v1", "kind": "Widget", "name": "w"}, "patch": [{"op": op, "path": "/spec/size"}]});
         let problem = Overrides::of(None, &[&serde_json::from_value(pruned).unwrap()]).unwrap_err();
@@ -95,7 +96,8 @@ fn w_1_a_patch_changes_no_identity_and_nothing_that_grants_power() {
     assert!(!is_powerful("remediation.medik8s.io", "NodeHealthCheck") && !is_powerful("", "ConfigMap"));
 }
 
-/// W-26: a field is left by leaving it out, so that whoever sets it has it; what is there by us alone stays as it is until then.
+/// W-26: a field is left to others by leaving it out, so that anyone who sets it owns it; a value
+/// that is ours alone stays as it is until then.
 #[test]
 fn w_26_a_field_that_is_left_to_others_is_not_written_and_not_deleted() {
     let ours = json!({"f:spec": {"f:size": {}, "f:list": {}}});
@@ -103,20 +105,20 @@ fn w_26_a_field_that_is_left_to_others_is_not_written_and_not_deleted() {
     object["spec"]["size"] = json!(5);
     let mine = adjusted(&object).unwrap();
     assert_eq!(mine.desired["spec"]["size"], 5, "an apply without it would delete it");
-    // Somebody has taken it over: the server has taken it from us.
+    // Somebody has taken it over, so we no longer own it.
     object["metadata"]["managedFields"][0]["fieldsV1"] = json!({"f:spec": {"f:list": {}}});
     let theirs = adjusted(&object).unwrap();
     assert!(theirs.desired["spec"].get("size").is_none());
     assert_eq!(theirs.ignored.iter().map(ToString::to_string).collect::<Vec<_>>(), ["/f:spec/f:size"]);
     assert_eq!(theirs.notes, ["platform.kubevirt.io/ignore-fields leaves /spec/size alone"]);
-    // Of a map only what is ours alone.
+    // Of a map, only what is ours alone.
     let mut map = live(json!({IGNORE: "/spec"}), json!({"f:spec": {"f:size": {}}}));
     map["spec"] = json!({"size": 5, "sizes": 6, "list": [1], "theirs": {"a": 1}});
     assert_eq!(adjusted(&map).unwrap().desired["spec"], json!({"size": 5}));
     let mut whole = live(json!({IGNORE: "/spec/theirs/a"}), json!({"f:spec": {"f:theirs": {}}}));
     whole["spec"] = json!({"theirs": {"a": 1, "b": 2}});
     assert_eq!(adjusted(&whole).unwrap().desired["spec"]["theirs"], json!({"a": 1}), "a map that is ours as a whole");
-    // Of a list only our entry, and of that what is ours.
+    // Of a list, only our entry, and of that only what is ours.
     let mut list = live(
         json!({IGNORE: "/spec/parts"}),
         json!({"f:spec": {"f:parts": {"k:{\"name\":\"b\"}": {".": {}, "f:name": {}, "f:size": {}}}}}),
@@ -125,8 +127,9 @@ fn w_26_a_field_that_is_left_to_others_is_not_written_and_not_deleted() {
     assert_eq!(adjusted(&list).unwrap().desired["spec"]["parts"], json!([{"name": "b", "size": 2}]));
     let mut through = live(json!({IGNORE: "/spec/others/0/size"}), json!({}));
     through["spec"]["others"] = json!([{"size": 1}]);
-    assert!(adjusted(&through).unwrap_err().contains("leads into a list"));
-    // Absent in the object, and so in what is wanted; maps that would be empty go with it.
+    assert!(adjusted(&through).unwrap_err().contains("points into a list"));
+    // Absent in the object, and so in the desired one; maps that would become empty are removed
+    // too.
     let absent = adjusted(&with(IGNORE, "/spec/deep/only, /spec/none/at/all")).unwrap();
     assert_eq!(absent.desired["spec"], json!({"size": 1, "list": [1, 2]}));
     // Ignoring wins over patching (facts 2.7).
@@ -144,14 +147,14 @@ fn pointers_have_escapes_and_may_hold_commas() {
     let comma = adjusted(&with(IGNORE, r#"["/metadata/labels/c,d"]"#)).unwrap();
     assert_eq!(comma.desired["metadata"]["labels"], json!({"a/b": "1"}));
     for (text, says) in [
-        ("spec/size", "is no RFC 6901 pointer"),
+        ("spec/size", "is not an RFC 6901 pointer"),
         ("/spec/a~2b", "neither ~0 nor ~1"),
         ("/", "names no field"),
         ("/metadata/name", "names the object"),
         ("/metadata", "names the object"),
         ("/kind", "names the object"),
         ("/status/x", "names the object"),
-        ("/spec/list/0", "leads into a list"),
+        ("/spec/list/0", "points into a list"),
         ("[\"/spec\"", "can't be understood"),
     ] {
         let problem = adjusted(&with(IGNORE, text)).unwrap_err();
@@ -164,14 +167,14 @@ fn mode_unmanaged_is_all_that_mode_can_be() {
     let said = |mode: &str| Overrides::of(Some(&with(MODE, mode)), &[]).map(|said| said.unmanaged.is_some());
     assert_eq!(said("unmanaged"), Ok(true));
     assert_eq!(said(""), Ok(false));
-    assert!(said("Unmanaged").unwrap_err().contains("unmanaged is all that it can be"));
+    assert!(said("Unmanaged").unwrap_err().contains("the only valid value is \"unmanaged\""));
 }
 
 fn entry(value: Value) -> Override {
     serde_json::from_value(value).unwrap()
 }
 
-/// W-27: what is wanted otherwise can be said before the object exists.
+/// W-27: an override can be given before its object exists.
 #[test]
 fn w_27_spec_overrides_objects_that_do_not_exist_yet() {
     let target = json!({"kind": "Widget", "name": "w"});
@@ -229,7 +232,8 @@ fn what_is_skipped_or_excluded_is_set_aside_and_names_who_needs_it() {
     ] {
         assert_eq!(excluded(text), Ok(expected), "{text}");
     }
-    // W-28: what means nothing is said, unless it is of another configuration, or of what is switched off.
+    // W-28: an entry without effect is reported, unless it is about another configuration, or about
+    // a feature that is off.
     let kind = Kind { group: "example.dev", versions: &["v1"], kind: "Widget", plural: "widgets" };
     let declared = |name| Declared { kind, access: Access::Write, name, namespace: None };
     let text = "- {kind: widget, name: w, namespace: 'n*'}\n- {kind: Widget, name: 'w*'}\n- {kind: Widget, name: x}";
@@ -237,10 +241,13 @@ fn what_is_skipped_or_excluded_is_set_aside_and_names_who_needs_it() {
     let named = declared(Some("w"));
     let unused: Vec<_> = exclusions.unused(&[&named]).collect();
     assert_eq!(unused.len(), 2, "{unused:?}");
-    assert!(unused[0].contains("disabled-resources names widget n*/w, which is no object of any plan"), "{unused:?}");
+    assert!(
+        unused[0].contains("disabled-resources names widget n*/w, which can't be an object of any plan"),
+        "{unused:?}"
+    );
     assert!(unused[1].contains("names Widget x,"), "{unused:?}");
     assert_eq!(exclusions.unused(&[&declared(None)]).count(), 1, "an object of any name");
-    // Nobody can tell what is meant: nothing is written.
+    // The list can't be understood: nothing is written.
     for text in [
         "Widget/w",
         "- name: w",
@@ -253,7 +260,10 @@ fn what_is_skipped_or_excluded_is_set_aside_and_names_who_needs_it() {
         "{",
     ] {
         let problem = excluded(text).unwrap_err();
-        assert!(problem.contains("disabled-resources") && problem.contains("Correct it"), "{text}: {problem}");
+        assert!(
+            problem.contains("disabled-resources") && problem.contains("Correct or remove it"),
+            "{text}: {problem}"
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! Conditions: all of them derived from one verdict, in one place.
+//! Conditions, all derived from one report, in one place.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -8,7 +8,8 @@ use crate::plan::decision::reason::{self, condition};
 use crate::plan::wire::time;
 use object::limits::{cut_text, within_line};
 
-/// The types that are always there, each True in its phase only; automation waits for them by name.
+/// The types that are always present, each True only in its phase; automation waits for them by
+/// name.
 const PHASES: [Phase; 8] = [
     Phase::Ignored,
     Phase::Drafting,
@@ -19,37 +20,37 @@ const PHASES: [Phase; 8] = [
     Phase::Failed,
     Phase::PrerequisiteFailed,
 ];
-/// The types that are there only once they have been True.
+/// The types that are present only once they have been True.
 const RARE_PHASES: [Phase; 2] = [Phase::CompletedWithErrors, Phase::CompletedWithUpgrade];
 
 /// The longest message that a condition may have.
 const MESSAGE_LIMIT: usize = 32_768;
 
-/// What conditions follow from.
+/// The facts from which the conditions are derived.
 #[derive(Debug, Clone)]
 pub struct PhaseReport<'a> {
-    /// Where the configuration stands.
+    /// The phase of the configuration.
     pub phase: Phase,
-    /// Why, a constant of [`reason`].
+    /// The reason, a constant of [`reason`].
     pub reason: &'a str,
-    /// What is going on and what to do next.
+    /// What is happening and what to do next.
     pub message: &'a str,
     /// Old and new value of inputs that have changed.
     pub input_drift: Option<String>,
-    /// What the owners of applied objects say is wrong with them.
+    /// Problems that the owners of applied objects report.
     pub trouble: Option<String>,
-    /// What machines do not have of applied objects, since others override it.
+    /// Parts of applied objects that machines do not have because others override them.
     pub overridden: Option<String>,
-    /// The generation of spec that this describes.
+    /// The generation of the spec that this describes.
     pub generation: i64,
 }
 
-/// Leaves out conditions of others: they are not ours to compare.
+/// Removes conditions that are not managed by the operator: they do not take part in comparisons.
 pub fn retain_ours(conditions: &mut Vec<Condition>) {
     conditions.retain(is_ours);
 }
 
-/// The conditions of others, which our writes keep.
+/// The conditions of other writers, which our writes preserve.
 pub fn of_others(status: Option<&VirtPlatformConfigStatus>) -> impl Iterator<Item = Condition> {
     let conditions = status.into_iter().flat_map(|status| &status.conditions);
     conditions.filter(|condition| !is_ours(condition)).cloned()
@@ -70,12 +71,13 @@ fn is_ours(found: &Condition) -> bool {
     phases.any(|name| name == found.type_) || others.contains(&found.type_.as_str())
 }
 
-/// The conditions of `verdict`. `lastTransitionTime` of `old` ones is kept where their status stays.
+/// The conditions for `verdict`. A condition keeps its `lastTransitionTime` from `old` if its
+/// status has not changed.
 #[must_use]
 pub fn derive(old: &[Condition], verdict: &PhaseReport<'_>, now: Timestamp) -> Vec<Condition> {
     let mut new = Vec::new();
     for (phase, name) in PHASES.map(|phase| (phase, phase.name())) {
-        // An upgrade that waits for review changes nothing about what is completed.
+        // An upgrade that waits for review does not make completed work incomplete.
         let holds =
             phase == verdict.phase || (phase == Phase::Completed && verdict.phase == Phase::CompletedWithUpgrade);
         new.push(wanted(name, holds, verdict));
@@ -114,14 +116,15 @@ pub fn derive(old: &[Condition], verdict: &PhaseReport<'_>, now: Timestamp) -> V
     new
 }
 
-/// Whether what `conditions` say may be out of date, since the objects can't be read.
+/// Whether the status may be out of date because objects can't be read.
 #[must_use]
 pub fn is_unreadable(conditions: &[Condition]) -> bool {
     conditions.iter().any(|found| found.type_ == condition::READING_FAILED && found.status == "True")
 }
 
-/// Says in `status` that nothing can be said at present, for `reason`, and leaves everything else as it was. Returns whether
-/// that is news: while the same object can't be read for the same reason, it is said once, whatever the server says each time.
+/// Adds to `status` that objects can't be read, for `reason`, and leaves everything else as it was.
+/// Returns whether that is news: while the same object can't be read for the same reason, it is
+/// reported once, however the server's answers vary.
 pub fn unreadable(
     status: &mut VirtPlatformConfigStatus,
     reason: &str,
@@ -137,8 +140,9 @@ pub fn unreadable(
     }
     let since = before.map_or_else(|| time(now), |found| found.last_transition_time.clone());
     let message = format!(
-        "{problem}. It is tried again until it works. Until then nothing is decided, and what this status says otherwise may \
-         be out of date."
+        "{}. The operator retries until it succeeds. Until then nothing is decided, and the rest of this status may be out of \
+         date.",
+        problem.trim_end_matches('.')
     );
     let verdict = PhaseReport {
         phase: Phase::Pending,
@@ -151,7 +155,7 @@ pub fn unreadable(
     };
     let mut said = vec![wanted(condition::READING_FAILED, true, &verdict)];
     if status.phase.is_none() {
-        // Nothing is known of it yet: without these it would pass for done.
+        // Nothing is known yet: without these conditions the configuration would look finished.
         said.extend(readiness(&verdict));
     }
     for mut fresh in said {
@@ -163,27 +167,28 @@ pub fn unreadable(
     true
 }
 
-/// Everything could be read again.
+/// Records that everything could be read again.
 pub fn readable(conditions: &mut [Condition], now: Timestamp) {
     for found in
         conditions.iter_mut().filter(|found| found.type_ == condition::READING_FAILED && found.status == "True")
     {
         found.status = "False".to_owned();
         found.reason = reason::NOT_APPLICABLE.to_owned();
-        found.message = "All objects were read.".to_owned();
+        found.message = "All objects were read successfully.".to_owned();
         found.last_transition_time = time(now);
     }
 }
 
-/// Ready, Reconciling and Stalled, so that kstatus clients and `kubectl wait` read each phase alike: Ready is
-/// absent while a person is needed for the next step, so that nothing takes it for failed or finished.
+/// Ready, Reconciling and Stalled, so that kstatus clients and `kubectl wait` interpret each phase
+/// alike. Ready is absent while the next step needs a person, so that nothing takes the
+/// configuration for failed or finished.
 fn readiness(verdict: &PhaseReport<'_>) -> Vec<Condition> {
     let ready = |holds| wanted(condition::READY, holds, verdict);
     match verdict.phase {
         Phase::Completed | Phase::CompletedWithUpgrade | Phase::Ignored => {
             let mut ready = ready(verdict.overridden.is_none());
             if let Some(overridden) = &verdict.overridden {
-                // It is written, and machines do not have it.
+                // The objects are written, but machines do not have everything.
                 (ready.reason, ready.message) = (reason::OVERRIDDEN.to_owned(), cut(overridden));
             }
             vec![ready]
@@ -205,7 +210,11 @@ fn wanted(name: &str, holds: bool, verdict: &PhaseReport<'_>) -> Condition {
         type_: name.to_owned(),
         status: if holds { "True" } else { "False" }.to_owned(),
         reason: if tells { verdict.reason } else { reason::NOT_APPLICABLE }.to_owned(),
-        message: if tells { cut(verdict.message) } else { format!("The phase is {}.", verdict.phase) },
+        message: if tells {
+            cut(verdict.message)
+        } else {
+            format!("Does not currently apply; the phase is {}.", verdict.phase)
+        },
         observed_generation: Some(verdict.generation),
         last_transition_time: time(Timestamp::UNIX_EPOCH),
     }
@@ -325,7 +334,7 @@ mod tests {
         };
         assert_eq!(others(&done), before.conditions);
 
-        // The next look keeps it until everything was read, and then says so.
+        // The next reconcile keeps it until everything was read, and then says so.
         let mut next = derive(&done.conditions, &verdict(Phase::Drifted), seconds(4));
         readable(&mut next, seconds(4));
         let over = next.iter().find(|condition| condition.type_ == "ReadingFailed").unwrap();

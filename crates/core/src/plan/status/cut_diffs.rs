@@ -1,16 +1,17 @@
-//! Long diffs, cut to what fits: at lines, with the counts of the whole, and what is removed first.
+//! Cuts long diffs to the available space: at line ends, with the counts of the whole, and removed
+//! lines first.
 
 use crate::api::Truncated;
 
-/// Cuts `diffs` so that they take at most `budget` bytes of JSON together. Short ones stay whole; what they leave is shared
-/// by the others. Something is said of each that was cut.
+/// Cuts `diffs` so that together they take at most `budget` bytes of JSON. Short ones stay whole,
+/// and the others share what is left. Each one that is cut comes with its counts.
 #[must_use]
 pub fn to_budget(diffs: &[&str], budget: usize) -> Vec<(String, Option<Truncated>)> {
     let mut costs: Vec<usize> = diffs.iter().map(|diff| cost(diff)).collect();
     costs.sort_unstable();
     let (mut rest, mut left) = (budget, costs.len());
     for cost in costs {
-        // All that are shorter than an equal share are whole.
+        // Diffs that are shorter than an equal share stay whole.
         if cost * left > rest {
             break;
         }
@@ -35,7 +36,7 @@ pub fn one(diff: &str, budget: usize) -> (String, Option<Truncated>) {
         header.clear();
         rest = 0;
     }
-    // What is taken away is shown before what is added, whichever comes first in the object.
+    // Hunks that remove lines get space before others, wherever they are in the object.
     let mut kept: Vec<(usize, String)> = Vec::new();
     for dangerous in [true, false] {
         for (index, hunk) in hunks.iter().enumerate().filter(|(_, hunk)| removes(hunk) == dangerous) {
@@ -56,7 +57,7 @@ pub fn one(diff: &str, budget: usize) -> (String, Option<Truncated>) {
     (shown, Some(truncated))
 }
 
-/// As much of `hunk` as fits `budget`: all of it, else its removed lines before the others, else nothing.
+/// As much of `hunk` as fits into `budget`: all of it, or else its removed lines before the others.
 fn part(hunk: &[&str], budget: usize) -> String {
     let whole: usize = hunk.iter().map(|line| cost(line)).sum();
     if whole <= budget {
@@ -68,7 +69,7 @@ fn part(hunk: &[&str], budget: usize) -> String {
     for removed in [true, false] {
         for (index, line) in body.iter().enumerate().filter(|(_, line)| line.starts_with('-') == removed) {
             if cost(line) > rest {
-                // In order: no line is shown while one before it is not.
+                // In order: no line is shown if one before it is not.
                 break;
             }
             rest -= cost(line);
@@ -82,7 +83,8 @@ fn part(hunk: &[&str], budget: usize) -> String {
     if lines.is_empty() { String::new() } else { format!("{heading}{lines}") }
 }
 
-/// The hunks of a unified diff without its header. A hunk begins with `@@`; lines within it never do.
+/// The hunks of a unified diff without its header. A hunk begins with `@@`; lines within it never
+/// do.
 fn hunks<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Vec<&'a str>> {
     let mut hunks: Vec<Vec<&str>> = Vec::new();
     for line in lines {
@@ -103,7 +105,7 @@ fn body(diff: &str) -> impl Iterator<Item = &str> {
     diff.lines().skip(2)
 }
 
-/// What `text` costs inside a JSON document.
+/// The size of `text` inside a JSON document, in bytes.
 #[must_use]
 pub fn cost(text: &str) -> usize {
     let of = |byte: u8| match byte {

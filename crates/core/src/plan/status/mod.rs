@@ -1,4 +1,4 @@
-//! The status that follows from a decision: one function from old to new.
+//! Makes the status that follows from a decision: one function from old to new.
 
 pub mod conditions;
 pub mod cut_diffs;
@@ -33,11 +33,12 @@ use crate::plan::items::message;
 use crate::plan::wire::{SUMMARY_LIMIT, time};
 use object::limits::{cut_text, within_line};
 
-/// Earlier plans that are remembered: of those that were carried out, and of those that were not.
+/// The most earlier plans that are remembered, separately for those that were carried out and those
+/// that were not.
 const HISTORY_LIMIT: usize = 10;
-/// Of so many executions the values are remembered that they replaced.
+/// The number of executions for which the replaced values are remembered.
 const REPLACED_IN: usize = 3;
-/// The longest message of an item.
+/// The longest message of an item, in bytes.
 const MESSAGE_LIMIT: usize = 4096;
 
 /// The longest lists of an item, as in the CRD; the digest covers all of them.
@@ -48,16 +49,16 @@ const OVERRIDE_LIMIT: usize = 100;
 const NOTE_LIMIT: usize = 1200;
 const LEFT_OUT_LIMIT: usize = 100;
 
-/// What became of an item that was written just now.
+/// The result of writing an item just now.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Written {
-    /// The server took it, and answered with these values.
+    /// The server accepted it and answered with these values.
     Applied(Applied),
-    /// The server took it, and made something else of it than the preview had shown: what it answered, and a sentence.
+    /// The server accepted it, but the result differs from the preview: its values, and a sentence.
     Differs(Applied, String),
-    /// The object is gone, or our part of it.
+    /// The object is deleted, or our fields are removed from it.
     Removed,
-    /// The server refuses it for good.
+    /// The server refuses it permanently.
     Refused(String),
 }
 
@@ -94,7 +95,8 @@ pub fn compose(
         Decision::Fail(Failure { phase, message, steps }) => {
             advance(&mut status, steps, now);
             recognise(&mut status, seen, now);
-            // What was asked for before it failed is no reason to leave the failure.
+            // A request for a new plan that came before the failure is no reason to leave the
+            // failure.
             if let Some(planned) = &mut status.planned_spec {
                 planned.replan.clone_from(&seen.wanted.replan);
             }
@@ -104,7 +106,7 @@ pub fn compose(
         }
     };
     if seen.made_anew && status.planned_spec.is_none() {
-        // Remembered until there is a plan, also by the process that comes after this one.
+        // Remembered until there is a plan, also for the next process.
         status.planned_spec = Some(PlannedSpec { revised_at: Some(time(now)), ..PlannedSpec::default() });
     }
     status.phase = Some(phase);
@@ -154,7 +156,8 @@ fn publish(
     if phase == Phase::CompletedWithUpgrade {
         status.operator_version.clone_from(&old.operator_version);
     }
-    // Nothing new has moved: what was said of that the first time knows more. Figures and remedies are always the latest.
+    // Nothing new has changed: what was reported the first time is more complete. Figures and
+    // remedies are always the latest.
     let unchanged = old.plan_hash == status.plan_hash
         && old.phase == Some(phase)
         && old.observed_generation == Some(seen.wanted.generation)
@@ -209,7 +212,7 @@ fn execute(
     if stops(Guard::HashUsedUp, begins)
         && let Some(planned) = &mut status.planned_spec
     {
-        // The hash that is in spec now has approved this execution, and approves no other.
+        // The hash that is in spec now has approved this execution, and does not approve another.
         planned.approved_plan_hash.clone_from(&seen.wanted.approved_plan_hash);
     }
     let names_this = seen.wanted.approved_plan_hash.as_ref() == Some(&execution.approval.plan_hash);
@@ -226,17 +229,17 @@ fn execute(
             Some(Written::Applied(applied)) => {
                 item.applied = Some(applied.clone());
                 item.wait_started_at = Some(time(now));
-                item.message = "Written; not in effect yet.".to_owned();
+                item.message = "Applied; waiting for it to take effect.".to_owned();
             }
             Some(Written::Differs(applied, problem)) => {
-                // What is there is remembered: only another change of it leaves the failure.
+                // The present state is remembered: only another change of it ends the failure.
                 item.applied = Some(applied.clone());
                 set_state(item, ItemState::Failed, problem, now);
             }
             Some(Written::Removed) => {
                 item.applied = None;
                 item.wait_started_at = Some(time(now));
-                item.message = "Removed; still in effect.".to_owned();
+                item.message = "Removed; waiting for the removal to take effect.".to_owned();
             }
             Some(Written::Refused(problem)) => set_state(item, ItemState::Failed, problem, now),
             None => {}
@@ -246,7 +249,8 @@ fn execute(
     (Phase::InProgress, reason::IN_PROGRESS, summary::of_execution(&status.items))
 }
 
-/// An answer that was lost, or an object that was as wanted from the start: waiting begins now.
+/// Starts the wait of items whose write is known only from their object: the answer to the write
+/// was lost, or the object was as desired from the start.
 fn recognise(status: &mut Status, seen: &Observed<'_>, now: Timestamp) {
     let Some(plan) = planned(seen) else {
         return;
@@ -262,19 +266,20 @@ fn recognise(status: &mut Status, seen: &Observed<'_>, now: Timestamp) {
     }
 }
 
-/// Puts `plan` into the status, with what it remembers of the spec it was made from.
+/// Puts `plan` into the status, together with the spec that it was made from.
 fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
     let (old, wanted) = (seen.status, seen.wanted);
     let same = old.plan_hash.as_ref() == Some(&plan.digest);
     let before = old.planned_spec.as_ref();
-    // Whatever made another plan of it, an edit too, or another object of that name: somebody may have read the one before.
+    // Whatever led to another plan, be it an edit or another object with this name: somebody may
+    // have read the earlier one.
     let replaces = old.plan_hash.is_some() || is_made_anew(seen);
     let revised_at = match same {
         true => before.and_then(|before| before.revised_at.clone()),
         false => replaces.then(|| time(now)),
     };
-    // A hash that was set while this plan waited approves it, and is not remembered. One that was there before the plan began to
-    // wait is: also if the same plan was executed then.
+    // A hash that was set while this plan waited approves it, and is not remembered here. A hash
+    // that was set before is remembered, even if the same plan was executed then.
     let waits = matches!(old.phase, Some(Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade));
     let named = wanted.approved_plan_hash.as_ref() == Some(&plan.digest);
     let remembered = before.and_then(|before| before.approved_plan_hash.clone());
@@ -305,7 +310,7 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
         .items
         .iter()
         .map(|fresh| {
-            // An item that has another object now has no past.
+            // An item that has another object now starts without a past.
             let before = old.items.iter().find(|item| item.name == fresh.name);
             let before = before.filter(|item| item.target_ref.is_same_object(&fresh.target));
             shown(fresh, before, same, now)
@@ -315,7 +320,7 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
     status.summary = Some(figures::figures(plan));
 }
 
-/// What the inputs are now is what they were when a plan was last carried out.
+/// Takes the current inputs as those of the last plan that was carried out.
 fn settle_inputs(status: &mut Status) {
     status.inputs.retain(|input| !is_trace(input));
     status.inputs.iter_mut().for_each(|input| input.changed_from = None);
@@ -330,10 +335,10 @@ fn left_out(part: &profile_sdk::LeftOutFeature) -> LeftOut {
     LeftOut { feature: part.feature.clone(), reason: cut_text(&within_line(&part.reason), SUMMARY_LIMIT) }
 }
 
-/// An item as the status shows it.
+/// An item as shown in the status.
 fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) -> Item {
     let satisfied = fresh.operation.leaves_alone();
-    // What was said when it was finished stays true; how its pools do later is not this item's business.
+    // The message of a finished item stays true; how its pools do later does not concern it.
     let is_set_aside = fresh.operation == Operation::Skipped;
     let finished = before.filter(|item| same && item.state == ItemState::Completed && satisfied && !is_set_aside);
     let state = match &fresh.rollout {
@@ -344,7 +349,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
     let is_done = satisfied && !is_set_aside && state == ItemState::Completed;
     let overridden = overridden::expected(fresh, before, is_done);
     let unforeseen = if is_done { overridden::of_item(fresh, &overridden) } else { None };
-    // An owner may say later that what it has is in effect, or is not.
+    // An owner may report later that the object is in effect, or that it is not.
     let is_told = (fresh.speaks || fresh.has_status) && !fresh.prune && matches!(fresh.rollout, Rollout::Done(_));
     let back = before.filter(|_| is_done && unforeseen.is_none());
     let back = back.and_then(|item| overridden::comes_back(fresh, &item.message));
@@ -353,10 +358,10 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         (None, _, _) if back.is_some() => back.unwrap_or_default(),
         (Some(told), ..) => format!("{} {told}.", overridden::MARK),
         (None, Some(item), _) => item.message.clone(),
-        // It says so itself, and nothing of its object is waited for.
+        // Its message says everything, and nothing is waited for.
         (None, None, _) if is_set_aside => fresh.message.clone(),
         (None, None, Rollout::Done(text) | Rollout::Waiting { text, .. } | Rollout::Failed(text)) if satisfied => {
-            format!("{} {}.", fresh.message, message::capitalised(text))
+            format!("{} {}.", fresh.message, message::capitalised(text.trim_end_matches('.')))
         }
         (None, None, _) => fresh.message.clone(),
     };
@@ -387,19 +392,20 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         wait_started_at: before.filter(|_| satisfied).and_then(|item| item.wait_started_at.clone()),
         paused_since: None,
         item_hash: fresh.hash.clone(),
-        // What is gone as it should be is remembered no more: wanted again, it is new.
+        // An object that is gone as planned is forgotten: if it is desired again, it is new.
         applied: fresh.applied.clone().or_else(|| before.filter(|_| !(fresh.prune && satisfied)).and_then(known)),
         applied_before: None,
     }
 }
 
-/// What the condition says, where only rollouts were looked at.
+/// The message that the condition had before, if only rollouts were examined.
 fn told_before(seen: &Observed<'_>, status: &Status, name: &str) -> Option<String> {
     let known = status.conditions.iter().find(|found| found.type_ == name && found.status == "True");
     known.filter(|_| matches!(seen.world, World::Rollouts(_))).map(|found| found.message.clone())
 }
 
-/// The pools whose machines reboot. What was taken back has no plan any more that names them, and its machines are waited for.
+/// The pools whose machines reboot. Once a removal is written, the plan no longer names its pools,
+/// but their machines are still waited for.
 fn pools(fresh: &PlanItem, before: Option<&Item>, state: ItemState) -> Vec<String> {
     let under_way = |item: &&Item| item.state == ItemState::InProgress && state == ItemState::InProgress;
     match before.filter(under_way).filter(|_| fresh.prune && fresh.operation == Operation::NoChange) {
@@ -408,12 +414,13 @@ fn pools(fresh: &PlanItem, before: Option<&Item>, state: ItemState) -> Vec<Strin
     }
 }
 
-/// What is known to be written of `item`, by the execution that is under way or before it.
+/// The record of what was written of `item`, by the current execution or before it.
 fn known(item: &Item) -> Option<Applied> {
     item.applied.clone().or_else(|| item.applied_before.clone())
 }
 
-/// The reference within the limits of the CRD: what no server would have can be named all the same.
+/// The reference within the limits of the CRD, so that even names that no server accepts can be
+/// shown.
 fn short(target: &TargetRef) -> TargetRef {
     TargetRef {
         api_version: cut_text(&target.api_version, 253),
@@ -423,7 +430,7 @@ fn short(target: &TargetRef) -> TargetRef {
     }
 }
 
-/// The fields that are ours. Entries of lists are named by their values, which may be secret ones.
+/// Our fields. Names of list entries contain values, which may be secret.
 fn managed_fields(fresh: &PlanItem) -> Vec<String> {
     let open = |path: &&object::fields::FieldPath| fresh.sensitive.is_empty() || !path.names_values();
     let shown = |path: &object::fields::FieldPath| within_line(&path.dotted()).into_owned();
@@ -447,8 +454,8 @@ fn set_state(item: &mut Item, state: ItemState, message: &str, now: Timestamp) {
     item.message = cut_text(&within_line(message), MESSAGE_LIMIT);
 }
 
-/// The time of a pause that has ended is added to the beginning of the wait. A beginning that has not come yet, which only somebody
-/// who edits the status can write, adds nothing.
+/// Records the beginning of a pause, or moves the start of the wait by the length of a pause that
+/// has ended. A beginning in the future, which only an edit of the status can cause, adds nothing.
 fn set_paused(item: &mut Item, paused: bool, now: Timestamp) {
     match (&item.paused_since, paused) {
         (None, true) => item.paused_since = Some(time(now)),
@@ -462,8 +469,9 @@ fn set_paused(item: &mut Item, paused: bool, now: Timestamp) {
     }
 }
 
-/// Leaves as many executions as are kept. Corrections without a person are counted in them, so as many of the latest of these stay as one more
-/// is refused for, however many others there were since.
+/// Removes the oldest executions beyond the limit. Corrections without a person are counted in the
+/// history, so the latest of them stay, as many as the limit for such corrections, however many
+/// other executions came since.
 fn forget_oldest(history: &mut Vec<HistoryEntry>) {
     while history.len() > HISTORY_LIMIT {
         let by_bypass = history.iter().enumerate().filter(|(_, entry)| entry.how == Some(ApprovedBy::Bypass));
@@ -473,7 +481,7 @@ fn forget_oldest(history: &mut Vec<HistoryEntry>) {
     }
 }
 
-/// An execution, if one was under way, has ended: into the history, and its approval is used up.
+/// Ends the execution, if there is one: records it in the history and uses up its approval.
 fn end(status: &mut Status, seen: &Observed<'_>, outcome: Option<Outcome>, now: Timestamp) {
     let executing = status.phase == Some(Phase::InProgress);
     if let (Some(approval), Some(outcome), true) = (&status.approval, outcome, executing) {
@@ -493,7 +501,7 @@ fn end(status: &mut Status, seen: &Observed<'_>, outcome: Option<Outcome>, now: 
             text: approval.text.clone(),
             machines: approval.machines,
             machines_updated: seen.machines_updated,
-            // What it has not come to was not replaced.
+            // Items that it did not reach were not replaced.
             replaced: approval.replaced.iter().filter(|replaced| is_written(&replaced.item)).cloned().collect(),
         };
         status.history.insert(0, entry);
@@ -503,9 +511,9 @@ fn end(status: &mut Status, seen: &Observed<'_>, outcome: Option<Outcome>, now: 
     for item in &mut status.items {
         let is_open = matches!(item.state, ItemState::Pending | ItemState::InProgress);
         if executing && is_open && item.operation.writes() && item.applied.is_none() && item.wait_started_at.is_none() {
-            set_state(item, ItemState::Pending, "Not written: the execution has ended.", now);
+            set_state(item, ItemState::Pending, "Not applied: the execution ended before this item was written.", now);
         }
-        // What this execution has not written is as it was left before.
+        // Items that this execution has not written are as they were before.
         item.applied = known(item);
         item.applied_before = None;
     }
@@ -514,22 +522,23 @@ fn end(status: &mut Status, seen: &Observed<'_>, outcome: Option<Outcome>, now: 
     }
 }
 
-/// A plan that waited for approval is replaced because the spec was edited.
+/// Records that a plan that waited for approval was replaced because the spec was edited.
 fn supersede(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
     let old = seen.status;
     let waited = matches!(old.phase, Some(Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade));
     let edited = old.planned_generation != Some(seen.wanted.generation);
     if let Some(hash) = old.plan_hash.clone().filter(|hash| waited && edited && *hash != plan.digest) {
-        // Apart from executions: however often somebody edits, no approval is pushed out.
+        // Apart from executions: however often somebody edits, no execution is pushed out.
         status.superseded.insert(0, SupersededPlan { plan_hash: hash, at: time(now) });
         status.superseded.truncate(HISTORY_LIMIT);
     }
 }
 
-/// What the owners of objects say is wrong, before something is written and after it is done; as it was told last where nothing was looked at.
+/// Problems that the owners of objects report, before an item is written and after it is done. The
+/// last report if only rollouts were examined.
 fn trouble(seen: &Observed<'_>, status: &Status) -> Option<String> {
     let Some(plan) = planned(seen) else { return told_before(seen, status, condition::OWNER_UNHEALTHY) };
-    // What is under way tells it itself.
+    // An item in progress reports problems itself.
     let rests = |item: &&Item| matches!(item.state, ItemState::Completed | ItemState::Pending);
     let told = status.items.iter().filter(rests).filter_map(|item| {
         let fresh = plan.item(&item.name)?;
@@ -539,12 +548,13 @@ fn trouble(seen: &Observed<'_>, status: &Status) -> Option<String> {
     (!told.is_empty()).then(|| told.join(" "))
 }
 
-/// Inputs that changed since a plan was last carried out, for as long as that makes a difference.
+/// The inputs that changed since a plan was last carried out, for as long as that makes a
+/// difference.
 fn input_drift(seen: &Observed<'_>, status: &Status) -> Option<String> {
     let told = matches!(status.phase, Some(Phase::InProgress | Phase::Ignored));
     if told || planned(seen)?.is_satisfied() {
         return None;
     }
     let changed = drifted_inputs(&status.inputs);
-    (!changed.is_empty()).then(|| within_line(&format!("Changed: {}.", changed.join("; "))).into_owned())
+    (!changed.is_empty()).then(|| within_line(&format!("Inputs have changed: {}.", changed.join("; "))).into_owned())
 }

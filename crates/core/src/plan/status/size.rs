@@ -1,8 +1,9 @@
-//! How much of a plan fits into the status: 256 KiB, whatever the plan holds.
+//! Limits the status to 256 KiB, whatever the plan holds.
 //!
-//! What is left out is always the same for the same plan, in this order: the ends of diffs, desired objects, lists of
-//! fields, values of conflicts, remembered paths, the ends of messages, then messages and lists of conflicts. States, hashes,
-//! counts, the summary and conditions are never left out. The command line shows the whole.
+//! The same plan is always shortened in the same way, in this order: the ends of diffs, desired
+//! objects, lists of fields, values of conflicts, remembered paths, the ends of messages, then
+//! messages and lists of conflicts. States, hashes, counts, the summary and conditions are never
+//! left out. The command line shows everything.
 
 use serde::Serialize;
 
@@ -13,27 +14,28 @@ use crate::plan::wire::cut_text;
 
 /// The most that a status may take, in bytes of JSON.
 pub const STATUS_LIMIT: usize = 256 * 1024;
-/// What the diffs get at least before anything else is left out.
+/// Bytes reserved for diffs before anything else is left out.
 const DIFFS_AT_LEAST: usize = 64 * 1024;
-/// What the counts of a diff that is cut take.
+/// Bytes that the counts of a cut diff take.
 const COUNTS: usize = 80;
-/// How the line at the end of a diff that is cut begins, and what it takes at most.
+/// The beginning of the line that ends a cut diff, and the most bytes that the line takes.
 const CUT: &str = "\\ Cut:";
 const MARK: usize = 120;
-/// What is left of a message before it is left out.
+/// The length to which a message is cut before it is left out.
 const SHORT_MESSAGE: usize = 200;
-/// What an item takes at least, beside its names.
+/// The least bytes of an item, without its names.
 const ITEM_AT_LEAST: usize = 440;
-/// What the rest of a status may take: conditions, history, summary.
+/// The most bytes of the rest of a status: conditions, history, summary.
 const REST: usize = 28 * 1024;
 
-/// Whether a status can hold items whose names take so many bytes, and inputs of so many.
+/// Whether a status can hold this many items whose names take `names` bytes, and inputs of `inputs`
+/// bytes.
 #[must_use]
 pub(in crate::plan) fn can_hold(items: usize, names: usize, inputs: usize) -> bool {
     items * ITEM_AT_LEAST + names + inputs + REST <= STATUS_LIMIT
 }
 
-/// Leaves out of `status` what does not fit. What [`can_hold`] let through does afterwards.
+/// Removes from `status` what does not fit. If [`can_hold`] allowed it, the rest fits.
 pub(in crate::plan) fn bound(status: &mut Status) {
     const STEPS: [fn(&mut Item); 6] = [
         |item| item.desired_state = None,
@@ -46,7 +48,7 @@ pub(in crate::plan) fn bound(status: &mut Status) {
         },
         |item| item.applied.iter_mut().chain(&mut item.applied_before).for_each(without_paths),
         |item| item.message = cut_text(&item.message, SHORT_MESSAGE),
-        // Hundreds of items: the summary counts what is taken from others.
+        // With hundreds of items, only the summary still counts what is taken from others.
         |item| {
             item.message.clear();
             item.conflicts.clear();
@@ -56,7 +58,7 @@ pub(in crate::plan) fn bound(status: &mut Status) {
     if bytes(status) <= STATUS_LIMIT {
         return;
     }
-    // What was replaced is told by the diffs while they are shown.
+    // While diffs are shown, they also show what was replaced.
     status.history.iter_mut().for_each(|entry| entry.replaced.clear());
     status.approval.iter_mut().for_each(|approval| approval.replaced.clear());
     let diffs: usize = status.items.iter().map(|item| cut_diffs::cost(&item.diff)).sum();
@@ -72,14 +74,14 @@ pub(in crate::plan) fn bound(status: &mut Status) {
     let counts = COUNTS * with_diff().filter(|item| item.truncated.is_none()).count();
     let marks = MARK * with_diff().count();
     let left = STATUS_LIMIT.saturating_sub(without_diffs(status) + counts);
-    // Where there is no room for marks there is next to none for diffs.
+    // If there is no room for marks, there is hardly any for diffs.
     let (budget, has_marks) = left.checked_sub(marks).map_or((left, false), |budget| (budget, true));
     let texts: Vec<_> = status.items.iter().map(|item| item.diff.as_str()).collect();
     let shown = cut_diffs::to_budget(&texts, budget);
     for (item, (diff, truncated)) in status.items.iter_mut().zip(shown) {
         item.diff = diff;
         item.truncated = match (item.truncated, truncated) {
-            // It was cut before: the counts are those of the whole.
+            // It was cut before: its counts are those of the whole.
             (Some(before), Some(now)) => Some(Truncated { shown: now.shown, ..before }),
             (before, now) => now.or(before),
         };
@@ -89,8 +91,8 @@ pub(in crate::plan) fn bound(status: &mut Status) {
     }
 }
 
-/// Says at the end of a diff that is cut that it is: whoever reads nothing else must not take it for the whole. No line of an object
-/// begins like that in a diff.
+/// Marks the end of a cut diff, so that nobody who reads only the diff takes it for the whole. No
+/// line of an object begins like this in a diff.
 fn mark(item: &mut Item) {
     if let Some(Truncated { shown, total, .. }) = item.truncated {
         item.diff.push_str(&format!(
@@ -193,7 +195,7 @@ mod tests {
         assert_eq!((truncated.total, truncated.added), (50_003, 50_000));
         assert_eq!((status.items[1].diff.as_str(), status.items[1].truncated), ("+x\n", None));
         assert!(status.items[1].desired_state.is_some(), "diffs are cut before anything is left out");
-        // Cut again it counts the same whole, and says so once.
+        // Cut again, it reports the same totals and has one mark.
         status.items[1].message = "x".repeat(100_000);
         status.items[1].managed_fields = vec!["x".repeat(100_000)];
         bound(&mut status);

@@ -1,4 +1,5 @@
-//! The plan in figures and in one sentence: what `kubectl get -o wide` and `kubectl describe` say.
+//! The summary of a plan, in figures and sentences, as shown by `kubectl get -o wide` and `kubectl
+//! describe`.
 
 use crate::api::{Item, ItemState, Phase};
 use crate::plan::Plan;
@@ -7,54 +8,54 @@ use crate::plan::figures;
 use crate::plan::items::PlanItem;
 use crate::plan::status::overridden;
 
-/// How to approve a plan by a hash that is in spec already.
+/// How to approve a plan whose hash was in spec before it was shown.
 const NAMED_BEFORE: &str = "set spec.action to DryRun and clear spec.approvedPlanHash, which named this plan before it was shown; then set both \
     again.";
 
-/// What is said under action Ignore.
-pub(in crate::plan) const IGNORED: &str = "The operator stands aside: it reads and writes nothing. Resources remain in their current state. \
-    Set spec.action to DryRun to see what the profile would change.";
+/// The summary with action Ignore.
+pub(in crate::plan) const IGNORED: &str = "Not in use: the operator neither reads nor changes objects for this configuration. What was applied \
+    earlier stays in place. Set spec.action to DryRun to preview what the profile would change.";
 
-/// How a change of others becomes what is wanted, whatever drives the value.
-const KEEP: &str = "To keep it, change the option that drives the value, override the value in spec.overrides, set the item aside in \
-                    spec.items, or set spec.action to Ignore.";
+/// How to keep a change that others made.
+const KEEP: &str = "To keep the change instead, change the option that sets the value, override the value in spec.overrides, skip the \
+                    item in spec.items, or set spec.action to Ignore.";
 
-/// What a plan leaves out that is as wanted otherwise.
+/// The phrase for skipped items of a plan that is satisfied.
 fn except(plan: &Plan) -> String {
     match figures::figures(plan).skipped {
         0 => String::new(),
-        1 => ", except for 1 item that is set aside".to_owned(),
-        many => format!(", except for {many} items that are set aside"),
+        1 => ", except for 1 skipped item".to_owned(),
+        many => format!(", except for {many} skipped items"),
     }
 }
 
-/// Why `item` keeps the plan from being approved, in a sentence that names its object once.
+/// Why `item` blocks the approval of the plan, in a sentence that names its object once.
 fn why_blocked(item: &PlanItem) -> String {
     let target = item.target.to_string();
     let why = item.message.strip_prefix(&target).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&item.message);
     format!("{target}: {}.", why.trim_end_matches('.'))
 }
 
-/// What is said of a plan beside what is in it.
+/// The facts about a plan that are not in it.
 #[derive(Debug)]
 pub(in crate::plan) struct PlanContext<'a> {
-    /// What had changed when it was shown first.
+    /// What had changed when the plan was first shown.
     pub(in crate::plan) detail: &'a str,
-    /// What machines do not have of what was applied, in sentences.
+    /// Applied parts that machines do not have, in sentences.
     pub(in crate::plan) overridden: &'a [String],
-    /// What was written earlier and is not in effect yet, in sentences.
+    /// Items that were written earlier and are not in effect yet, in sentences.
     pub(in crate::plan) under_way: &'a [String],
-    /// Whether it makes of what has drifted just what was applied.
+    /// Whether the plan restores exactly what was applied where something has drifted.
     pub(in crate::plan) puts_back: bool,
-    /// Whether the hash in spec names it and was there before it was shown.
+    /// Whether the hash in spec names this plan and was there before the plan was shown.
     pub(in crate::plan) named_before: bool,
 }
 
-/// What is said of a plan that is shown.
+/// The summary of a plan that is shown.
 #[must_use]
 pub(in crate::plan) fn of_publication(plan: &Plan, publication: &Publication, told: &PlanContext<'_>) -> String {
     let PlanContext { detail, overridden: lost, under_way, puts_back, named_before } = *told;
-    // A hash that is there already can't be set.
+    // A hash that is already there can't be set.
     let how = match named_before && plan.blocked().next().is_none() {
         true => NAMED_BEFORE,
         false => "set spec.approvedPlanHash to status.planHash.",
@@ -68,10 +69,10 @@ pub(in crate::plan) fn of_publication(plan: &Plan, publication: &Publication, to
     match publication.phase {
         Phase::Completed => {
             if lost.is_empty() {
-                sentences.push(format!("Everything is as planned{}.", except(plan)));
+                sentences.push(format!("All objects match the plan{}.", except(plan)));
             } else {
                 sentences.push(format!(
-                    "Everything is written as planned{}, and machines do not have all of it.",
+                    "All objects match the plan{}, but machines do not run with all of it.",
                     except(plan)
                 ));
                 sentences.extend(lost.iter().cloned());
@@ -88,18 +89,18 @@ pub(in crate::plan) fn of_publication(plan: &Plan, publication: &Publication, to
             );
         }
         Phase::InProgress => {
-            sentences.push(format!("Everything is as planned{}, and not yet in effect everywhere.", except(plan)));
+            sentences.push(format!("All objects match the plan{}. Not everything is in effect yet.", except(plan)));
             sentences.push(detail.to_owned());
         }
         Phase::Drifted => {
             sentences.push(detail.to_owned());
             sentences.push(remedy.to_owned());
             sentences.push(if puts_back {
-                format!("To put it back, approve this plan: {how}")
+                format!("To revert the drift, approve this plan: {how}")
             } else {
                 format!(
-                    "This plan does not just put it back, since other values are wanted now than those that were applied: read its \
-                     diffs. To carry it out, {how}"
+                    "This plan does more than revert the drift, because the desired values have changed since they were applied: read \
+                     its diffs. To carry it out, {how}"
                 )
             });
             let is_more = plan.items.iter().any(|item| item.changes() && item.moved.is_empty());
@@ -130,7 +131,7 @@ pub(in crate::plan) fn of_publication(plan: &Plan, publication: &Publication, to
             }
             if !blocked.is_empty() {
                 sentences.push(format!(
-                    "The plan can't be approved: {} To continue without an item, set it aside in spec.items.",
+                    "The plan can't be approved while items are blocked: {} To continue without an item, skip it in spec.items.",
                     blocked.join(" ")
                 ));
             }
@@ -144,7 +145,7 @@ pub(in crate::plan) fn of_publication(plan: &Plan, publication: &Publication, to
     sentences.join(" ")
 }
 
-/// What is said while a plan is executed: the items that are under way.
+/// The summary during an execution: the items in progress.
 #[must_use]
 pub(in crate::plan) fn of_execution(items: &[Item]) -> String {
     let done = items.iter().filter(|item| item.state == ItemState::Completed).count();

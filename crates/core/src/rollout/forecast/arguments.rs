@@ -7,11 +7,11 @@ use crate::plan::items::Effect;
 use crate::plan::items::message::listed;
 use crate::rollout::contents::Differences;
 
-/// As many pairs of kernel arguments as are told of a pool.
+/// The most pairs of kernel arguments that are reported for a pool.
 const TOLD: usize = 10;
 
 impl View<'_> {
-    /// Kernel arguments that other MachineConfigs set as well.
+    /// Adds notes about kernel arguments that other MachineConfigs set as well.
     pub(super) fn note_rivals(&self, found: &Differences, effect: &mut Effect) {
         let rivals = Rivals::among(found);
         for (ours, theirs) in rivals.pairs().take(TOLD) {
@@ -21,19 +21,19 @@ impl View<'_> {
                 if self.listed().any(|(_, other)| other.parts.sets(theirs)) {
                     continue;
                 }
-                // Rendered of a source that is something else by now, or that can't be read.
+                // It was rendered from a source that has changed since, or that can't be read.
                 effect.notes.push(format!(
-                    "Kernel argument {theirs} is in what pool {} has rendered, and no other MachineConfig of the pool sets it now: its machines may \
-                     have it already.",
+                    "Kernel argument {theirs} is in the rendered configuration of pool {}, although no other MachineConfig of the pool sets it now: its \
+                     machines may have it already.",
                     self.pool.name
                 ));
                 continue;
             }
             let by = listed(&by);
             effect.notes.push(if ours == theirs {
-                format!("Kernel argument {ours} is already provided by {by}: it would be set twice, and the machines would reboot unnecessarily. Switch off the option that brings it, or set the item aside.")
+                format!("Kernel argument {ours} is already provided by {by}: it would be set twice, and the machines would reboot unnecessarily. Turn off the option that sets it, or skip the item in spec.items.")
             } else {
-                format!("Kernel argument {theirs} is set by {by}: it is on the command line beside {ours}, and the later one usually wins.")
+                format!("Kernel argument {theirs} is set by {by}: it is on the command line together with {ours}, and the later one usually wins.")
             });
         }
         if let Some(more) = rivals.count().checked_sub(TOLD).filter(|more| *more > 0) {
@@ -44,7 +44,7 @@ impl View<'_> {
     }
 }
 
-/// New kernel arguments, and those that other objects bring under the same name.
+/// New kernel arguments, and those with the same name from other objects.
 pub(super) struct Rivals<'a> {
     ours: BTreeSet<&'a str>,
     theirs: BTreeMap<&'a str, BTreeSet<&'a str>>,
@@ -68,12 +68,12 @@ impl<'a> Rivals<'a> {
         !self.ours.iter().any(|ours| self.of(ours).is_some())
     }
 
-    /// How many pairs there are.
+    /// The number of pairs.
     fn count(&self) -> usize {
         self.ours.iter().filter_map(|ours| self.of(ours)).fold(0, |sum, theirs| sum.saturating_add(theirs.len()))
     }
 
-    /// Ours, each with one of theirs; sorted.
+    /// Each of ours with each of theirs that has the same name; sorted.
     fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         let theirs = |ours: &'_ str| self.of(ours).into_iter().flatten();
         self.ours.iter().flat_map(move |ours| theirs(ours).map(move |theirs| (*ours, *theirs)))

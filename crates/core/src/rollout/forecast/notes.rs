@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use crate::plan::items::message::listed;
 
-/// Whether what is called so is a file: units have no path.
+/// Whether `name` is the path of a file: names of units contain no slash at the beginning.
 pub(super) fn is_file(name: &str) -> bool {
     name.starts_with('/')
 }
 
-/// Other MachineConfigs that bring one of our files too.
+/// Other MachineConfigs that also contain one of our files.
 #[derive(Default)]
 pub(super) struct Shared<'a> {
     pub(super) by: Vec<&'a str>,
-    /// The first of them that comes later in the order of merging.
+    /// The source that overrides part of it, if one does.
     pub(super) overridden_by: Option<&'a str>,
 }
 
-/// The files that stay as they are on the pool of that name, in a sentence.
+/// A sentence about the files that stay as they are on the pool.
 pub(super) fn note_overridden(
     pool: &str,
     shared: &BTreeMap<&str, Shared<'_>>,
@@ -30,11 +30,11 @@ pub(super) fn note_overridden(
         .collect();
     match overridden.as_slice() {
         [] => None,
-        [(file, by)] => Some(format!("On pool {pool} MachineConfig {by} overrides {file}: it stays as it is.")),
+        [(file, by)] => Some(format!("On pool {pool}, MachineConfig {by} overrides {file}, which stays as it is.")),
         files => {
             let told: Vec<_> = files.iter().map(|(file, by)| format!("{file} (by {by})")).collect();
             Some(format!(
-                "On pool {pool} {} files are overridden and stay as they are: {}.",
+                "On pool {pool}, {} files are overridden and stay as they are: {}.",
                 files.len(),
                 listed(&told)
             ))
@@ -42,7 +42,7 @@ pub(super) fn note_overridden(
     }
 }
 
-/// The files of which a part stays as it is on the pool of that name, in a sentence.
+/// A sentence about the files of which a part stays as it is on the pool.
 pub(super) fn note_overridden_in_part(
     pool: &str,
     shared: &BTreeMap<&str, Shared<'_>>,
@@ -52,22 +52,22 @@ pub(super) fn note_overridden_in_part(
     let told: Vec<_> =
         overridden.filter(|(file, _)| another(file)).map(|(file, by)| format!("{file} (by {by})")).collect();
     (!told.is_empty())
-        .then(|| format!("On pool {pool} other MachineConfigs override a part of files: {}.", listed(&told)))
+        .then(|| format!("On pool {pool}, other MachineConfigs override parts of files: {}.", listed(&told)))
 }
 
-/// The parts of units that stay as they are on the pool of that name, in a sentence.
+/// A sentence about the parts of units that stay as they are on the pool.
 pub(super) fn note_overridden_units(pool: &str, overridden: &BTreeMap<&str, &str>) -> Option<String> {
     let told: Vec<_> =
         overridden.iter().map(|(claim, by)| format!("{} (by {by})", claim.replacen(' ', ": ", 1))).collect();
     (!told.is_empty()).then(|| {
         format!(
-            "On pool {pool} other MachineConfigs override parts of units, which stay as they are: {}.",
+            "On pool {pool}, other MachineConfigs override parts of units, which stay as they are: {}.",
             listed(&told)
         )
     })
 }
 
-/// The files of other MachineConfigs that are replaced on the pool of that name, in a sentence.
+/// A sentence about the files of other MachineConfigs that are replaced on the pool.
 pub(super) fn note_replaced(
     pool: &str,
     shared: &BTreeMap<&str, Shared<'_>>,
@@ -78,11 +78,11 @@ pub(super) fn note_replaced(
     let owners = |found: &Shared<'_>| listed(&found.by.iter().map(|by| (*by).to_owned()).collect::<Vec<_>>());
     match in_force.as_slice() {
         [] => None,
-        [(file, found)] => Some(format!("On pool {pool} it replaces {file} of MachineConfig {}.", owners(found))),
+        [(file, found)] => Some(format!("On pool {pool}, it replaces {file} of MachineConfig {}.", owners(found))),
         files => {
             let told: Vec<_> = files.iter().map(|(file, found)| format!("{file} (of {})", owners(found))).collect();
             let told = listed(&told);
-            Some(format!("On pool {pool} it replaces {} files of other MachineConfigs: {told}.", files.len()))
+            Some(format!("On pool {pool}, it replaces {} files of other MachineConfigs: {told}.", files.len()))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What planned MachineConfigs do under node disruption policies.
+//! The effect of planned MachineConfigs under node disruption policies.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::tests::{World, files, kargs, machine_config};
 use super::*;
 use crate::plan::items::one_by_one;
 
-/// What `policies` of MachineConfiguration cluster make of a change.
+/// The effect of a change under `policies` of MachineConfiguration cluster.
 fn under_policies(policies: Value, live: Option<Value>, result: Value) -> Effect {
     let mut world = World::new(json!({}), &[]);
     let of_cluster = json!({"metadata": {"name": "cluster", "generation": 1}, "status": {
@@ -17,7 +17,8 @@ fn under_policies(policies: Value, live: Option<Value>, result: Value) -> Effect
     world.effect(live.as_ref(), Some(&result)).0.unwrap()
 }
 
-/// Observed rules of machine-config-operator's daemon: node disruption policies decide whether machines reboot for files and units.
+/// Observed rules of machine-config-operator's daemon: node disruption policies decide whether
+/// machines reboot for files and units.
 #[test]
 fn machines_do_not_reboot_where_a_node_disruption_policy_says_so() {
     let policies = |action: &str| json!({"files": [{"path": "/etc/ours", "actions": [{"type": action}]}]});
@@ -37,7 +38,7 @@ fn machines_do_not_reboot_where_a_node_disruption_policy_says_so() {
     assert_eq!(told("Drain"), (three.clone(), drains));
     let may_drain = format!("May drain the 3 machines of pool worker, one by one, and reboots none. {later}");
     assert_eq!(told("Special"), (three.clone(), may_drain));
-    // What no policy names, and what none can, reboots.
+    // Files without a policy reboot machines, and so does everything that can't have one.
     let both = files(&[("/etc/ours/a.conf", "data:,1"), ("/etc/other", "data:,1")]);
     let mut with_argument = ours();
     with_argument["kernelArguments"] = json!(["psi=1"]);

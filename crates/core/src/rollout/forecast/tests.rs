@@ -1,4 +1,4 @@
-//! What planned MachineConfigs do, by the rules of merging that were observed.
+//! The effect of planned MachineConfigs, by the observed merge rules.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub(super) fn files(files: &[(&str, &str)]) -> Value {
     json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": files}}})
 }
 
-/// A world of pools with what they have rendered, and the sources of that.
+/// Pools with their rendered configurations, and the sources of these.
 pub(super) struct World {
     pub(super) pools: BTreeMap<String, Pool>,
     pub(super) objects: BTreeMap<String, Value>,
@@ -48,7 +48,7 @@ impl World {
         self
     }
 
-    /// The effect, and how many objects were read for it.
+    /// The effect, and the number of objects that were read for it.
     pub(super) fn effect(&self, live: Option<&Value>, result: Option<&Value>) -> (Result<Effect, String>, usize) {
         self.effect_where(PlannedChange { live, result, takes_back: false, leaving: &[] })
     }
@@ -82,13 +82,13 @@ fn m6_a_kernel_argument_that_another_machine_config_provides_is_said_with_its_na
     assert_eq!(
         effect.notes,
         [
-            "Kernel argument psi=1 is already provided by 50-worker-psi: it would be set twice, and the machines would reboot unnecessarily. Switch off the option that brings it, or set the item aside."
+            "Kernel argument psi=1 is already provided by 50-worker-psi: it would be set twice, and the machines would reboot unnecessarily. Turn off the option that sets it, or skip the item in spec.items."
         ]
     );
     assert_eq!(read, 3, "what is rendered, and two sources");
 }
 
-/// A pool that can't render has what an earlier version of the same object had.
+/// A pool that can't render still has what an earlier version of the same object contained.
 #[test]
 fn a_kernel_argument_that_nobody_sets_any_more_is_said_to_be_rendered() {
     let edited = machine_config("99-worker-psi-karg", "worker", kargs(&["zzz"]));
@@ -98,7 +98,7 @@ fn a_kernel_argument_that_nobody_sets_any_more_is_said_to_be_rendered() {
     assert_eq!(
         notes,
         [
-            "Kernel argument psi=1 is in what pool worker has rendered, and no other MachineConfig of the pool sets it now: its machines may have it already."
+            "Kernel argument psi=1 is in the rendered configuration of pool worker, although no other MachineConfig of the pool sets it now: its machines may have it already."
         ]
     );
 }
@@ -109,7 +109,10 @@ fn m6_a_kernel_argument_with_another_value_is_said_with_both() {
     let world = World::new(kargs(&["psi=0"]), &[theirs]);
     let ours = machine_config("99-worker-psi-karg", "worker", kargs(&["psi=1"]));
     let notes = world.effect(None, Some(&ours)).0.unwrap().notes;
-    assert!(notes[0].contains("psi=0 is set by 50-worker-psi") && notes[0].contains("beside psi=1"), "{notes:?}");
+    assert!(
+        notes[0].contains("psi=0 is set by 50-worker-psi") && notes[0].contains("together with psi=1"),
+        "{notes:?}"
+    );
 }
 
 #[test]
@@ -171,7 +174,7 @@ fn m9_what_no_machine_would_get_is_no_plan() {
     let ours = machine_config("99-worker-psi-karg", "worker", kargs(&["psi=1"]));
     let mut world = World::new(kargs(&[]), &[]);
     world = world.with_pool("worker", json!({"matchLabels": {ROLE: "worker"}}), 0, false);
-    assert!(world.effect(None, Some(&ours)).0.unwrap_err().contains("aim at master"));
+    assert!(world.effect(None, Some(&ours)).0.unwrap_err().contains("target pool master"));
     let astray = machine_config("99-gpu", "gpu", kargs(&["psi=1"]));
     assert!(world.effect(None, Some(&astray)).0.unwrap_err().contains("no MachineConfigPool selects"));
     assert_eq!(world.effect(Some(&astray), None).0.unwrap(), Effect::default(), "but it can be removed");
@@ -187,7 +190,8 @@ fn a_pool_that_loses_the_object_reboots_like_the_one_that_gets_it() {
     let effect = world.effect(Some(&before), Some(&after)).0.unwrap();
     assert_eq!(effect.pools, one_by_one(&[("infra", 2), ("worker", 3)]));
 
-    // What is left after others' labels stay selects nobody: the pool that had it is told all the same.
+    // The object that stays with others' labels is selected by no pool: the pool that had it is
+    // still reported.
     let mut left = machine_config("99-psi", "worker", json!({}));
     left["metadata"]["labels"] = json!({"team": "a"});
     let planned = PlannedChange { live: Some(&before), result: Some(&left), takes_back: true, leaving: &[] };
@@ -202,7 +206,7 @@ fn a_pool_that_loses_the_object_reboots_like_the_one_that_gets_it() {
     assert_eq!(effect.pools, one_by_one(&[("worker", 3)]));
 }
 
-/// What is gone proves nothing, and stops nothing.
+/// An object that does not exist proves nothing and blocks nothing.
 #[test]
 fn a_rendered_configuration_or_a_source_that_is_gone_is_no_obstacle() {
     let ours = machine_config("99-a", "worker", files(&[("/etc/a", "data:,a")]));
@@ -213,7 +217,8 @@ fn a_rendered_configuration_or_a_source_that_is_gone_is_no_obstacle() {
     assert_eq!(world.effect(None, Some(&ours)).0.unwrap().machines(), 3);
 }
 
-/// What others have of an object may be no whole configuration: pools that select it could not be rendered.
+/// The fields of others may not be a complete configuration: pools that select it could not be
+/// rendered.
 #[test]
 fn what_no_pool_could_render_is_no_plan() {
     let world = World::new(files(&[]), &[]);
@@ -230,7 +235,7 @@ fn what_no_pool_could_render_is_no_plan() {
         )
     };
     for (takes_back, says) in
-        [(true, "Let its other owners apply it whole"), (false, "Give it spec.config.ignition.version")]
+        [(true, "Have its other owners apply all of it"), (false, "Set spec.config.ignition.version")]
     {
         let Forecast::Known(Err(remedy)) = forecast_of(&rest, takes_back) else { panic!("a plan") };
         assert!(remedy.contains("MachineConfigPool worker could not be rendered") && remedy.contains(says), "{remedy}");
@@ -243,13 +248,13 @@ fn what_no_pool_could_render_is_no_plan() {
     assert!(!matches!(forecast_of(&rest, true), Forecast::Known(Err(_))), "no pool selects it");
 }
 
-/// `count` files of one content.
+/// `count` files with the same content.
 fn many_files(count: usize, content: &str) -> Value {
     let paths: Vec<_> = (0..count).map(|n| format!("/etc/file-{n:04}")).collect();
     files(&paths.iter().map(|path| (path.as_str(), content)).collect::<Vec<_>>())
 }
 
-/// Six pools, each with a rendered configuration of its own, of so many files that a source brings.
+/// Six pools, each with a rendered configuration of its own, with `count` files from a source.
 fn six_pools(count: usize) -> World {
     let theirs = many_files(count, "data:,theirs");
     let mut world = World::new(Value::Null, &[machine_config("10-worker", "worker", theirs.clone())]);
@@ -269,7 +274,7 @@ fn six_pools(count: usize) -> World {
     world
 }
 
-/// Fault T8: each file is compared with its like alone.
+/// Fault T8: each file is compared only with the file of the same path.
 #[test]
 fn t8_thousands_of_files_on_many_pools_are_told_in_a_sentence_for_each_pool() {
     let ours = machine_config("99-worker", "worker", many_files(9_000, "data:,ours"));
@@ -277,7 +282,7 @@ fn t8_thousands_of_files_on_many_pools_are_told_in_a_sentence_for_each_pool() {
     assert_eq!((effect.machines(), effect.notes.len()), (18, 6), "{:?}", effect.notes);
     let told = &effect.notes[0];
     let start =
-        "On pool pool-0 it replaces 9000 files of other MachineConfigs: /etc/file-0000 (of 10-worker); /etc/file-0001";
+        "On pool pool-0, it replaces 9000 files of other MachineConfigs: /etc/file-0000 (of 10-worker); /etc/file-0001";
     assert!(told.starts_with(start), "{told}");
     assert!(told.ends_with("; /etc/file-0009 (of 10-worker); and 8990 more."), "{told}");
 }
@@ -291,7 +296,7 @@ fn t8_files_that_stay_as_they_are_are_told_in_a_sentence_too() {
     let effect = world.effect(None, Some(&ours)).0.unwrap();
     assert_eq!((effect.machines(), effect.notes.len()), (0, 12), "{:?}", effect.notes);
     let told = &effect.notes[0];
-    let start = "On pool pool-0 12 files are overridden and stay as they are: /etc/file-0000 (by 10-infra); ";
+    let start = "On pool pool-0, 12 files are overridden and stay as they are: /etc/file-0000 (by 10-infra); ";
     assert!(told.starts_with(start) && told.ends_with("; and 2 more."), "{told}");
     assert_eq!(effect.notes[1], "The machines of pool pool-0 have all of it already: none reboots.");
 
@@ -300,12 +305,12 @@ fn t8_files_that_stay_as_they_are_are_told_in_a_sentence_too() {
     let notes = world.effect(None, Some(&ours)).0.unwrap().notes;
     assert_eq!(
         notes[1],
-        "On pool pool-0 it replaces 3 files of other MachineConfigs: /etc/file-0009 (of 10-worker); /etc/file-0010 (of \
+        "On pool pool-0, it replaces 3 files of other MachineConfigs: /etc/file-0009 (of 10-worker); /etc/file-0010 (of \
          10-worker); /etc/file-0011 (of 10-worker)."
     );
 }
 
-/// Fault T8: pairs of rival arguments are as many as their product.
+/// Fault T8: the number of pairs of rival arguments is the product of their numbers.
 #[test]
 fn t8_of_thousands_of_kernel_arguments_of_one_name_some_are_told() {
     let arguments = |of: &str| (0..5_000).map(|n| format!("console=tty{of}{n}")).collect::<Vec<_>>();
@@ -317,7 +322,7 @@ fn t8_of_thousands_of_kernel_arguments_of_one_name_some_are_told() {
     assert_eq!(notes[10], "There are 24999990 more such pairs of kernel arguments on pool worker.");
 }
 
-/// The values as openshift/machine-config-operator takes them, in release-4.14 to release-5.0.
+/// The values as openshift/machine-config-operator interprets them, in release-4.14 to release-5.0.
 #[test]
 fn t13_as_many_machines_reboot_at_once_as_the_pool_allows() {
     for (written, machines, at_once) in [
@@ -363,7 +368,8 @@ fn t13_as_many_machines_reboot_at_once_as_the_pool_allows() {
     }
 }
 
-/// Fault R6: units that a later MachineConfig brings too are told like files; what is merged beside them is not.
+/// Fault R6: units that a later MachineConfig overrides are reported like files; parts that are
+/// merged with them are not.
 #[test]
 fn r6_parts_of_units_that_a_later_one_overrides_are_told_and_reboot_nothing() {
     let unit = |more: Value| {
@@ -374,11 +380,11 @@ fn r6_parts_of_units_that_a_later_one_overrides_are_told_and_reboot_nothing() {
     let ours = machine_config("90-ours", "worker", unit(json!({"contents": "ours", "enabled": true})));
     let theirs = |name: &str, more: Value| machine_config(name, "worker", unit(more));
     let cases = [
-        // All of it: nothing is left to do.
+        // All of it is overridden: nothing is left to do.
         (json!({"contents": "theirs", "enabled": false}), "95-theirs", Some("contents (by 95-theirs)"), false),
-        // One member of it, the other is ours.
+        // One member is overridden, the other is ours.
         (json!({"contents": "theirs"}), "95-theirs", Some("contents (by 95-theirs)"), true),
-        // A drop-in beside it, and what comes earlier, decide nothing of ours.
+        // Another drop-in, or an earlier source, overrides nothing of ours.
         (json!({"dropins": [{"name": "05-user.conf", "contents": "x"}]}), "95-theirs", None, true),
         (json!({"contents": "theirs"}), "50-theirs", None, true),
     ];
@@ -393,7 +399,7 @@ fn r6_parts_of_units_that_a_later_one_overrides_are_told_and_reboot_nothing() {
     }
 }
 
-/// Fault R28: what goes and is there in another source all the same reboots nothing.
+/// Fault R28: an entry that is removed, but that another source contains too, reboots nothing.
 #[test]
 fn r28_a_copy_that_stays_keeps_the_machines_as_they_are() {
     let ours = machine_config("90-ours", "worker", files(&[("/etc/a", "data:,1")]));
@@ -437,7 +443,8 @@ fn r28_a_pool_without_machines_is_not_said_to_reboot() {
     assert!(effect.notes.iter().any(|note| note.starts_with("Pool infra has no machines now")), "{effect:?}");
 }
 
-/// Fault R19: machines that get nothing are named, and a cluster without pools is told what it is.
+/// Fault R19: pools whose machines get nothing are named, and the message for a cluster without
+/// pools says what that means.
 #[test]
 fn r19_pools_that_take_in_nothing_for_workers_are_named() {
     let own = json!({"matchLabels": {ROLE: "gpu"}});
@@ -461,7 +468,7 @@ fn r19_pools_that_take_in_nothing_for_workers_are_named() {
     assert!(refused.contains("no MachineConfigPool") && refused.contains("hosted"), "{refused}");
 }
 
-/// A MachineConfig for workers with a unit of that much.
+/// A MachineConfig for workers with a unit that has the members `more`.
 fn unit(name: &str, more: Value) -> Value {
     let mut unit = json!({"name": "a.service"});
     unit.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -469,7 +476,8 @@ fn unit(name: &str, more: Value) -> Value {
     machine_config(name, "worker", json!({ "config": config }))
 }
 
-/// Observed with the controllers of 4.17: what an earlier source has of a file or unit, and a later one has not, lasts.
+/// Observed with the controllers of 4.17: a member that an earlier source sets and a later one
+/// lacks remains.
 #[test]
 fn what_lasts_of_another_source_is_no_plan() {
     let file = |name: &str, more: Value| {
@@ -490,7 +498,7 @@ fn what_lasts_of_another_source_is_no_plan() {
         let world = World::new(theirs["spec"].clone(), &[theirs]);
         let refused = world.effect(None, Some(&ours)).0.unwrap_err();
         assert!(
-            refused.contains("/etc/a is in MachineConfig 10-theirs too, with") && refused.contains(member),
+            refused.contains("/etc/a is also in MachineConfig 10-theirs, with") && refused.contains(member),
             "{refused}"
         );
     }
@@ -498,7 +506,8 @@ fn what_lasts_of_another_source_is_no_plan() {
     assert!(World::new(plain["spec"].clone(), &[plain]).effect(None, Some(&ours)).0.is_ok());
 }
 
-/// What a later source brings into a file or unit is its own, and told as such; what an earlier one has lasts in ours.
+/// What a later source adds to a file or unit is reported as an override; what an earlier one has
+/// remains in ours.
 #[test]
 fn only_what_an_earlier_source_has_lasts_in_ours() {
     let ours = unit("50-ours", json!({"enabled": true, "contents": "x"}));
@@ -511,7 +520,8 @@ fn only_what_an_earlier_source_has_lasts_in_ours() {
     }
 }
 
-/// What the same plan removes lasts nowhere, overrides nothing, and sets nothing beside ours.
+/// A source that the same plan removes leaves nothing behind, overrides nothing, and sets no rival
+/// arguments.
 #[test]
 fn what_the_same_plan_removes_is_in_nobodys_way() {
     let ours = unit("50-ours", json!({"enabled": true, "contents": "x"}));
@@ -538,7 +548,7 @@ fn what_the_same_plan_removes_is_in_nobodys_way() {
     assert_eq!(notes(true), "");
 }
 
-/// A copy that goes by the same plan is none that stays, and one that is listed no more neither.
+/// A copy that the same plan removes does not stay, and neither does one that is no longer listed.
 #[test]
 fn a_copy_that_goes_too_keeps_nothing() {
     let ours = machine_config("90-ours", "worker", files(&[("/etc/a", "data:,1")]));

@@ -1,4 +1,4 @@
-//! What a planned KubeletConfig does, and what each release says of one.
+//! The effect of a planned KubeletConfig, and what each release writes into its status.
 
 use super::*;
 use crate::plan::items::one_by_one;
@@ -59,7 +59,8 @@ fn the_machines_of_the_selected_pools_reboot() {
     assert_eq!(forecast_of(&[], Some(&one), None).unwrap().machines(), 3);
 }
 
-/// R1: what each release writes of a KubeletConfig, and when it says nothing of its last edit.
+/// R1: what each release writes into the status of a KubeletConfig, and when that does not concern
+/// its last edit.
 #[test]
 fn r1_every_release_says_what_it_has_accepted() {
     let condition = |kind: &str, status: &str, second: u8| {
@@ -125,7 +126,7 @@ fn what_the_controllers_would_refuse_is_no_plan() {
     assert!(forecast_of(&[], None, Some(&nobody)).unwrap_err().contains("selects no MachineConfigPool"));
 }
 
-/// Case M8: a pool of one's own takes in what is made for workers, and reboots with it.
+/// Case M8: a custom pool includes what is generated for workers, and reboots with it.
 #[test]
 fn m8_pools_that_take_in_what_workers_get_reboot_too() {
     let role = |names: &[&str]| json!({"matchExpressions": [{"key": ROLE, "operator": "In", "values": names}]});
@@ -155,7 +156,7 @@ fn m8_pools_that_take_in_what_workers_get_reboot_too() {
     };
     let forecast_of = |pools: &BTreeMap<String, Pool>| known_of(pools).unwrap();
     assert_eq!(forecast_of(&pools_with(3, &[])).pools, one_by_one(&[("fast", 2), ("worker", 3)]));
-    // All machines of workers may be in pools of their own.
+    // All machines of workers may be in custom pools.
     assert_eq!(forecast_of(&pools_with(0, &[])).machines(), 2);
     let overridden = forecast_of(&pools_with(3, &["99-fast-generated-kubelet"]));
     assert_eq!(overridden.pools, one_by_one(&[("worker", 3)]));
@@ -163,9 +164,9 @@ fn m8_pools_that_take_in_what_workers_get_reboot_too() {
         overridden.notes[0].contains("a KubeletConfig of its own (rendered as 99-fast-generated-kubelet)"),
         "{overridden:?}"
     );
-    // M9: the only machines there are would not take it in.
+    // M9: the only machines that exist would not get it.
     let nobody = known_of(&pools_with(0, &["99-fast-generated-kubelet"])).unwrap_err();
-    assert!(nobody.contains("no machine would take it in: MachineConfigPool fast"), "{nobody}");
+    assert!(nobody.contains("it would reach no machine: MachineConfigPool fast"), "{nobody}");
 }
 
 /// Case M9.
@@ -185,7 +186,8 @@ fn m9_what_would_reach_no_machine_is_no_plan() {
     assert!(matches!(forecast(&empty, &none, Some(&Policies::of(&[])), planned(true)), Forecast::Known(Ok(_))));
 }
 
-/// Fault R5: what is in a file of its own reboots machines that another KubeletConfig keeps from the rest.
+/// Fault R5: a setting in a file of its own reboots machines even if another KubeletConfig
+/// overrides the rest.
 #[test]
 fn r5_files_beside_the_configuration_reach_pools_that_override_it() {
     let sources = ["99-infra-generated-kubelet"];
@@ -218,12 +220,12 @@ fn r5_files_beside_the_configuration_reach_pools_that_override_it() {
     }
 }
 
-/// Case M11: of two for one pool the settings of one are lost.
+/// Case M11: with two for one pool, the settings of one are lost.
 #[test]
 fn m11_a_second_one_for_a_pool_is_no_plan() {
     let refused = forecast_of(&["99-worker-generated-kubelet"], None, Some(&config(json!({})))).unwrap_err();
     assert!(
-        refused.contains("has KubeletConfig theirs already (rendered as 99-worker-generated-kubelet)"),
+        refused.contains("already has KubeletConfig theirs (rendered as 99-worker-generated-kubelet)"),
         "{refused}"
     );
     let with_number = |number: &str| {
@@ -238,7 +240,8 @@ fn m11_a_second_one_for_a_pool_is_no_plan() {
     let later = forecast_of(&both, Some(&with_number("1")), Some(&other)).unwrap();
     assert!(later.notes[0].contains("which this one overrides"), "{later:?}");
     assert!(forecast_of(&both[..1], Some(&with_number("")), Some(&other)).unwrap().notes.len() == 1);
-    // What a pool still lists may be what is left of our own, or of one that is gone.
+    // A source that a pool still lists may be generated from our own object, or from one that no
+    // longer exists.
     let first = |makers: &Facts| {
         let planned = PlannedChange { live: None, result: Some(&other), takes_back: false, leaving: &[] };
         forecast(&pools(&both[..1]), makers, Some(&Policies::of(&[])), planned)
@@ -251,7 +254,7 @@ fn m11_a_second_one_for_a_pool_is_no_plan() {
     assert_eq!((maker(&owned), maker(&json!({}))), (Some("theirs".to_owned()), None));
 }
 
-/// Node disruption policies name the files that are made of a KubeletConfig, each by itself.
+/// Node disruption policies name each file that is generated from a KubeletConfig separately.
 #[test]
 fn a_kubelet_config_is_under_the_policies_of_its_files() {
     let policies = |paths: &[&str]| {

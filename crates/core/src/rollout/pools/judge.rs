@@ -1,7 +1,7 @@
-//! How far an object is on the pools that have it, by what was learned of them.
+//! Judges how far an object is on the pools that have it, from what was learned about them.
 //!
-//! The rule for "done" was read off the real machine-config controllers: `syncGeneratedMachineConfig` of pkg/controller/render, `calculateStatus` of
-//! pkg/controller/node.
+//! The rule for "done" was derived from the real machine-config controllers:
+//! `syncGeneratedMachineConfig` of pkg/controller/render, `calculateStatus` of pkg/controller/node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use crate::plan::items::health::Rollout;
 use crate::rollout::kubelet::{self, Acceptance};
 use crate::rollout::pool::{Pool, reason};
 
-/// What an object waits for.
+/// The reason why an object waits.
 #[derive(Debug)]
 pub(super) struct Hold {
     pub(super) text: String,
-    /// Somebody has paused it.
+    /// Whether somebody has paused it.
     pub(super) paused: bool,
-    /// If it lasts, only a person can make it go on.
+    /// Whether only a person can make it progress, if the problem lasts.
     pub(super) stuck: bool,
 }
 
@@ -33,11 +33,12 @@ pub(super) enum Judged {
 /// How far one pool is with an object.
 pub(super) struct Stage<'a> {
     pool: &'a Pool,
-    /// Whether the pool has rendered the object as it is, or without it if it is gone.
+    /// Whether the pool has rendered the object in its present state, or without it if it was
+    /// removed.
     rendered: bool,
 }
 
-/// All pools that an object concerns; or the answer where it does not depend on how far each is.
+/// All pools that an object concerns, or a result that does not depend on the single pools.
 type Stages<'a> = Result<Vec<Stage<'a>>, Judged>;
 
 impl KnownPools {
@@ -49,14 +50,17 @@ impl KnownPools {
         };
         for Stage { pool, rendered } in &stages {
             if is_removed && !rendered {
-                return waiting(format!("MachineConfigPool {} has not rendered without it yet", pool.name));
+                return waiting(format!(
+                    "waiting for MachineConfigPool {} to render a configuration without it",
+                    pool.name
+                ));
             }
             if let Some(hold) = unfinished(pool, *rendered) {
                 return Judged::Waits(hold);
             }
         }
         if is_removed {
-            return Judged::Is(Rollout::Done("no pool renders it any more".to_owned()));
+            return Judged::Is(Rollout::Done("no pool's configuration contains it".to_owned()));
         }
         done(&stages.iter().map(|stage| stage.pool).collect::<Vec<_>>())
     }
@@ -85,7 +89,7 @@ impl KnownPools {
             return self.of_kubelet(object, change);
         }
         let content = content(object);
-        // The list of sources is read first: only a pool that names the object is worth reading the content for.
+        // The list of sources comes first: the content matters only if the pool lists the object.
         let name = name(object);
         let listed = |pool: &&&Pool| pool.sources.contains(name);
         let unread: BTreeSet<_> =
@@ -121,14 +125,15 @@ impl KnownPools {
         Ok(pools.into_iter().map(|pool| Stage { pool, rendered: !has_it(pool) }).collect())
     }
 
-    /// How far the pools that `object` reaches are with a KubeletConfig: what they render is the MachineConfig that is made of it.
+    /// How far the pools that a KubeletConfig reaches are: they render the MachineConfig that is
+    /// generated from it.
     fn of_kubelet(&self, object: &Value, change: ChangeKind) -> Stages<'_> {
         match kubelet::verdict(object) {
             Acceptance::Unseen => {
-                return Err(waiting("the machine-config controllers have not looked at it yet".to_owned()));
+                return Err(waiting("waiting for the Machine Config Operator to accept it".to_owned()));
             }
             Acceptance::Refused(problem) => {
-                let text = format!("the machine-config controllers refuse it: {problem}");
+                let text = format!("the Machine Config Operator rejects it: {problem}");
                 return Err(Judged::Is(Rollout::Failed(text)));
             }
             Acceptance::Accepted => {}
@@ -138,12 +143,12 @@ impl KnownPools {
             .filter(|(pool, made_for)| kubelet::counts(object, pool, made_for) || kubelet::has_files_beside(object))
             .collect();
         if reached.is_empty() {
-            // What is listed may be left of one that is gone: that passes.
+            // A listed source may come from an object that no longer exists: that resolves itself.
             let all = kubelet::reached(&self.pools, object);
             let by: BTreeSet<_> =
                 all.iter().filter_map(|(pool, made_for)| kubelet::later(object, pool, made_for)).collect();
             let text = format!(
-                "another KubeletConfig overrides it (rendered as {}): put what both set into one of them, and delete the other or set this item aside",
+                "another KubeletConfig overrides it (rendered as {}): merge both into one of them, then delete the other or skip this item in spec.items",
                 Vec::from_iter(by).join(", ")
             );
             return Err(Judged::Waits(Hold { text, paused: false, stuck: true }));
@@ -171,9 +176,11 @@ impl KnownPools {
     }
 }
 
-/// What `pool` still waits for; `None` if it is done. Nothing is rendered for a pool that is RenderDegraded, and no image is there for one that is
-/// ImageBuildDegraded: each is tried again and again, and may pass (`handleErr` of the render controller; `updateImageBuildDegradedCondition`,
-/// pkg/controller/build/reconciler.go, release-4.20 and later).
+/// What `pool` still waits for; `None` if it is done. Nothing is rendered for a pool that is
+/// RenderDegraded, and there is no image for one that is ImageBuildDegraded. Both are retried, and
+/// may resolve themselves (`handleErr` of the render controller;
+/// `updateImageBuildDegradedCondition`, pkg/controller/build/reconciler.go, release-4.20 and
+/// later).
 fn unfinished(pool: &Pool, held: bool) -> Option<Hold> {
     let name = &pool.name;
     let hold = |text: String, stuck: bool| {
@@ -183,7 +190,7 @@ fn unfinished(pool: &Pool, held: bool) -> Option<Hold> {
         return match pool.holds("RenderDegraded") {
             Some(message) => hold(
                 format!(
-                    "can't render it{}. Correct or delete the MachineConfig to blame: until then nothing new reaches its machines",
+                    "can't render it{}. Until it can, nothing new reaches its machines: correct or delete the faulty MachineConfig",
                     reason(message)
                 ),
                 true,
@@ -192,7 +199,7 @@ fn unfinished(pool: &Pool, held: bool) -> Option<Hold> {
         };
     }
     if pool.observed_generation < pool.generation {
-        return hold("has not begun with it yet".to_owned(), false);
+        return hold("has not started to roll it out yet".to_owned(), false);
     }
     let updated = pool.holds("Updated").is_some()
         && pool.present == pool.wanted
@@ -206,7 +213,7 @@ fn unfinished(pool: &Pool, held: bool) -> Option<Hold> {
         progress.push_str(&format!(", {} updating, cordoned or not ready", pool.unavailable));
     }
     if pool.paused {
-        let text = format!("MachineConfigPool {name} is paused ({progress}): unpause it to go on");
+        let text = format!("MachineConfigPool {name} is paused ({progress}): unpause it to continue");
         return Some(Hold { text, paused: true, stuck: false });
     }
     let has_no_image = pool.holds("ImageBuildDegraded").is_some();
@@ -225,13 +232,13 @@ fn unfinished(pool: &Pool, held: bool) -> Option<Hold> {
     }
 }
 
-/// All of `pools` are ready with it.
+/// The result when all `pools` are done.
 fn done(pools: &[&Pool]) -> Judged {
     if pools.iter().all(|pool| pool.machines == 0) {
         return waiting("its pools have no machines".to_owned());
     }
     let names: Vec<_> = pools.iter().map(|pool| pool.name.as_str()).collect();
-    Judged::Is(Rollout::Done(format!("The machines of MachineConfigPool {} are ready with it", names.join(", "))))
+    Judged::Is(Rollout::Done(format!("All machines of MachineConfigPool {} run with it", names.join(", "))))
 }
 
 fn waiting(text: String) -> Judged {

@@ -24,7 +24,7 @@ fn rendered(arguments: &[&str]) -> Value {
     json!({"spec": {"kernelArguments": arguments}})
 }
 
-/// A pool of three machines that has finished with `NEW`, which has taken `psi` in.
+/// A pool of three machines that has finished with `NEW`, which includes `psi`.
 fn finished() -> Value {
     json!({
         "metadata": {"name": "worker", "generation": 3},
@@ -77,10 +77,10 @@ fn each_state_on_the_way_is_no_more_than_it_is() {
         (
             "rendered, and all looks done",
             vec![("/metadata/generation", json!(4)), ("/status/configuration", json!({"name": OLD}))],
-            "has not begun",
+            "has not started",
         ),
         ("the first status has the old configuration", vec![("/status/configuration", json!({"name": OLD}))], "3 of 3"),
-        ("a spec that nobody has seen", vec![("/metadata/generation", json!(4))], "has not begun"),
+        ("a spec that nobody has seen", vec![("/metadata/generation", json!(4))], "has not started"),
         (
             "machines one by one",
             vec![("/status/updatedMachineCount", json!(1)), ("/status/conditions", not_updated.clone())],
@@ -100,7 +100,7 @@ fn each_state_on_the_way_is_no_more_than_it_is() {
         (
             "can not be rendered, and nothing says why",
             [before.to_vec(), vec![("/status/conditions", condition("RenderDegraded", ""))]].concat(),
-            "can't render it. Correct or delete",
+            "can't render it. Until it can",
         ),
         (
             "a machine fails, and nothing says why",
@@ -191,7 +191,7 @@ fn what_is_removed_is_gone_when_no_pool_of_it_lists_it_and_all_are_done() {
         Progress::Unread(names) => panic!("{names:?} unread"),
     };
     assert!(
-        matches!(progress(&finished()), Rollout::Waiting { text, .. } if text.contains("has not rendered without it"))
+        matches!(progress(&finished()), Rollout::Waiting { text, .. } if text.contains("to render a configuration without it"))
     );
     let rendered = with(finished(), &[("/spec/configuration/source", json!([{"name": "base"}]))]);
     let rolling = with(
@@ -200,7 +200,7 @@ fn what_is_removed_is_gone_when_no_pool_of_it_lists_it_and_all_are_done() {
     );
     assert!(matches!(progress(&rolling), Rollout::Waiting { text, .. } if text.contains("1 of 3")));
     assert!(matches!(progress(&rendered), Rollout::Done(_)));
-    // Whoever waits for it hears of every step, by what is kept of it.
+    // A waiting object is notified of every step, by the part of it that is kept.
     let outline = MachineConfigPools::default().outline(&gone);
     let heard = |pool: &Value| pools(pool).progress_fingerprint(&outline);
     let told = with(rendered, &[("/metadata/generation", json!(4))]);
@@ -244,7 +244,8 @@ fn what_a_plan_depends_on_is_not_what_progress_depends_on() {
     }
 }
 
-/// A KubeletConfig of generation 2, accepted, whose MachineConfig the pool lists since generation 1.
+/// A KubeletConfig of generation 2, accepted, whose MachineConfig the pool lists since generation
+/// 1.
 fn edited_kubelet() -> Value {
     json!({
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "KubeletConfig",
@@ -254,8 +255,9 @@ fn edited_kubelet() -> Value {
     })
 }
 
-/// Traps 2 and 10 of the observations: the pool lists what is made of a KubeletConfig before and after an edit, and says Updated
-/// for a while. What is only taken out is in the old rendering too.
+/// Traps 2 and 10 of the observations: the pool lists the generated MachineConfig before and after
+/// an edit, and reports Updated for a while. A setting that is only removed is in the old rendering
+/// too.
 #[test]
 fn an_edited_kubelet_config_is_done_when_what_is_made_of_it_is_rendered_and_nothing_else() {
     const MADE: &str = "99-worker-generated-kubelet";
@@ -296,7 +298,7 @@ fn an_edited_kubelet_config_is_done_when_what_is_made_of_it_is_rendered_and_noth
     }
 }
 
-/// Found by `make fuzz`: the machines of pools are added up.
+/// Found by `make fuzz`: sums over the machines of pools.
 #[test]
 fn the_machines_of_pools_can_be_added_up_whatever_they_say() {
     let pool = |name: &str| {
@@ -315,7 +317,7 @@ fn the_machines_of_pools_can_be_added_up_whatever_they_say() {
     }
 }
 
-/// Found by `make fuzz`: the controller reads what is unread until nothing is.
+/// Found by `make fuzz`: the controller reads objects until none is unread.
 #[test]
 fn what_one_pool_has_rendered_and_another_one_lists_is_read_once() {
     let other = [
@@ -342,8 +344,8 @@ fn what_one_pool_has_rendered_and_another_one_lists_is_read_once() {
     }
 }
 
-/// Fault R6: what a later MachineConfig overrides of ours is never rendered, and is not waited for; what an earlier one, or nobody, has
-/// otherwise is.
+/// Fault R6: a part of ours that a later MachineConfig overrides is never rendered and is not
+/// waited for; a part that an earlier one, or nobody, has with other values is.
 #[test]
 fn r6_what_a_later_one_overrides_is_not_waited_for() {
     let object = |name: &str, file: &str, unit: &str| {
@@ -379,7 +381,7 @@ fn r6_what_a_later_one_overrides_is_not_waited_for() {
             assert_eq!(read.iter().collect::<BTreeSet<_>>().len(), read.len(), "nothing is read twice: {read:?}");
         }
     }
-    // Held as it is, nothing else is read.
+    // If it is held as it is, nothing else is read.
     let pools = MachineConfigPools::default();
     pools.pools_listed(&[role("95-theirs")]);
     assert_eq!(pools.progress(&ours, ChangeKind::New), Progress::Unread(vec![needed(NEW)]));
@@ -387,7 +389,7 @@ fn r6_what_a_later_one_overrides_is_not_waited_for() {
     assert!(matches!(pools.progress(&ours, ChangeKind::New), Progress::Known(Rollout::Done(_))));
 }
 
-/// Fault R8: that an image is built first is said beforehand, of the pools that a MachineOSConfig names.
+/// Fault R8: for pools that a MachineOSConfig names, the plan says that an image is built first.
 #[test]
 fn r8_a_layered_pool_is_told_beforehand() {
     let pools = pools(&finished());
@@ -408,13 +410,14 @@ fn r8_a_layered_pool_is_told_beforehand() {
         pools.pool_seen(&finished());
         assert_eq!(effect().pools["worker"].layered, layered, "{named}");
         let told =
-            effect().notes.iter().any(|note| note.contains("worker is layered: if the change needs another image"));
+            effect().notes.iter().any(|note| note.contains("worker is layered: if the change needs a new image"));
         assert_eq!(told, layered, "{named}");
         assert_eq!(pools.plan_fingerprint() != before, layered, "{named}: it is planned anew");
     }
 }
 
-/// Faults R8 and R9: what only a person can make go on, as long as it is what is waited for.
+/// Faults R8 and R9: a problem that only a person can resolve, as long as the object waits for
+/// that.
 #[test]
 fn r8_r9_a_pool_that_can_not_be_rendered_or_built_is_stuck() {
     let not_rendered = ("/spec/configuration", json!({"name": OLD, "source": [{"name": "base"}]}));

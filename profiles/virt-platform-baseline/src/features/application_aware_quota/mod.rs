@@ -10,7 +10,7 @@ use crate::situation::Situation;
 pub(crate) static FEATURE: Feature = Feature {
     name: "applicationAwareQuota",
     choice: |features| features.application_aware_quota,
-    does: "brings quotas that count what virtual machines see",
+    does: "enables quotas that count the resources that virtual machines see",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Nothing,
     named_by: None,

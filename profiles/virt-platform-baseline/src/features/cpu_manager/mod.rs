@@ -9,7 +9,7 @@ use crate::feature::{AskedBy, Brings, Feature, Maturity};
 pub(crate) static FEATURE: Feature = Feature {
     name: "cpuManager",
     choice: |features| features.cpu_manager,
-    does: "gives virtual machines that ask for dedicated CPUs whole cores, and keeps CPUs 0 and 1 for the system",
+    does: "gives whole cores to virtual machines that request dedicated CPUs, and reserves CPUs 0 and 1 for the system",
     maturity: Maturity::DeveloperPreview,
     // CPUManager is a feature gate of KubeVirt that HyperConverged sets itself. HyperConverged has
     // no gate of that name (its `featureGates`, 1.11 to main).

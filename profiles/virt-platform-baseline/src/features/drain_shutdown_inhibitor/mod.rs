@@ -6,7 +6,7 @@ use crate::machine_config::{File, Payload, Unit};
 pub(crate) static FEATURE: Feature = Feature {
     name: "drainShutdownInhibitor",
     choice: |features| features.drain_shutdown_inhibitor,
-    does: "has a machine that shuts down ask its virtual machines to shut down first",
+    does: "shuts down the virtual machines of a machine before the machine itself shuts down",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-vm-drain-shutdown-inhibitor"),
     named_by: None,

@@ -9,7 +9,7 @@ use crate::situation::Situation;
 pub(crate) static FEATURE: Feature = Feature {
     name: "hyperConverged",
     choice: |features| features.hyper_converged,
-    does: "keeps HyperConverged from being taken away while there are virtual machines",
+    does: "prevents HyperConverged from being uninstalled while virtual machines exist",
     maturity: Maturity::GeneralAvailability,
     asked_by: AskedBy::Nothing,
     named_by: None,

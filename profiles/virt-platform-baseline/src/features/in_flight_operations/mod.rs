@@ -10,7 +10,7 @@ use crate::situation::Situation;
 pub(crate) static FEATURE: Feature = Feature {
     name: "inFlightOperations",
     choice: |features| features.in_flight_operations,
-    does: "tells which operations are under way, by rules for each component",
+    does: "reports which operations are in progress, by rules for each component",
     maturity: Maturity::TechnologyPreview,
     asked_by: AskedBy::Annotation("enable-in-flight-operations"),
     named_by: None,

@@ -13,7 +13,7 @@ pub(crate) static SETTINGS: Document =
 pub(crate) static FEATURE: Feature = Feature {
     name: "ksmMetrics",
     choice: |features| features.ksm_metrics,
-    does: "has the monitoring of the cluster tell what the kernel merges on each machine",
+    does: "exports metrics of kernel samepage merging (KSM) on each machine to the monitoring of the cluster",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-ksm-zero-only"),
     named_by: None,

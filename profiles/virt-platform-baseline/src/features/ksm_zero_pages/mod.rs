@@ -8,7 +8,7 @@ use crate::machine_config::{File, Payload, Unit};
 pub(crate) static FEATURE: Feature = Feature {
     name: "ksmZeroPages",
     choice: |features| features.ksm_zero_pages,
-    does: "has the kernel keep one copy of all pages of zeros, and merge no others",
+    does: "lets the kernel merge zero-filled memory pages, and no other pages",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-ksm-zero-only"),
     named_by: None,

@@ -9,7 +9,7 @@ use crate::feature::{AskedBy, Brings, Feature, Maturity};
 pub(crate) static FEATURE: Feature = Feature {
     name: "kubeletPerformance",
     choice: |features| features.kubelet_performance,
-    does: "lets kubelets carry 500 pods and report all images, and reserves memory for the system by the size of the machine",
+    does: "lets kubelets run up to 500 pods and report all images, and reserves memory for the system according to the size of the machine",
     maturity: Maturity::TechnologyPreview,
     asked_by: AskedBy::Annotation("enable-kubelet-performance-settings"),
     named_by: None,

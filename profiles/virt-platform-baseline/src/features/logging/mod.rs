@@ -14,7 +14,7 @@ use crate::situation::Situation;
 pub(crate) static FEATURE: Feature = Feature {
     name: "logging",
     choice: |features| features.logging,
-    does: "keeps the logs of the platform and of applications for a week, and shows them in the console",
+    does: "stores platform and application logs for a week, and shows them in the console",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-logging"),
     named_by: Some(NamedBy {
@@ -43,7 +43,7 @@ fn objects(situation: &Situation<'_>) -> Result<Vec<Part>, DraftError> {
     stack.object["spec"]["size"] = json!(options.size);
     stack.object["spec"]["storage"]["secret"]["type"] = json!(options.storage_type);
     stack.object["spec"]["storageClassName"] = json!(options.storage_class_name);
-    stack.notes.push("the Secret logging-loki-storage with the access to the storage must be there".to_owned());
+    stack.notes.push("it requires the Secret logging-loki-storage with the credentials for the object storage: create it in namespace openshift-logging".to_owned());
     let mut forwarder =
         Part::parse("logging-forwarder", include_str!("clusterlogforwarder.yaml"))?.in_namespace(NAMESPACE);
     if AUDIT_LOGGING.is_on(situation)? {

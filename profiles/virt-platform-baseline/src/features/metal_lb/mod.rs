@@ -9,7 +9,7 @@ use crate::kinds::METAL_LB;
 pub(crate) static FEATURE: Feature = Feature {
     name: "metalLb",
     choice: |features| features.metal_lb,
-    does: "starts MetalLB, for services of type LoadBalancer; which addresses it gives is up to its administrator",
+    does: "deploys MetalLB for Services of type LoadBalancer; you configure its addresses yourself",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-metallb"),
     named_by: None,

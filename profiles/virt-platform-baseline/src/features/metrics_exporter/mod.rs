@@ -15,7 +15,7 @@ use crate::situation::Situation;
 pub(crate) static FEATURE: Feature = Feature {
     name: "metricsExporter",
     choice: |features| features.metrics_exporter,
-    does: "has an exporter on each worker tell of the storage latencies of virtual machines, with a dashboard and alerts",
+    does: "runs an exporter on each worker machine that reports storage latencies of virtual machines, with a dashboard and alerts",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-kubevirt-metrics-exporter"),
     named_by: Some(NamedBy {

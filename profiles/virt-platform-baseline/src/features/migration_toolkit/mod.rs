@@ -10,7 +10,7 @@ use crate::kinds::FORKLIFT_CONTROLLER;
 pub(crate) static FEATURE: Feature = Feature {
     name: "migrationToolkit",
     choice: |features| features.migration_toolkit,
-    does: "brings the migration toolkit for virtualization, with its plugin for the console, validation and volume populators",
+    does: "deploys the Migration Toolkit for Virtualization, with its console plugin, validation and volume populators",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-mtv"),
     named_by: None,

@@ -15,7 +15,7 @@ const TEMPLATE: &str = "fenceagentsremediationtemplate-default";
 pub(crate) static FEATURE: Feature = Feature {
     name: "nodeHealthCheck",
     choice: |features| features.node_health_check,
-    does: "fences workers that are not ready for five minutes, as long as more than half of them are, so that their virtual machines start elsewhere",
+    does: "fences worker machines that have not been ready for five minutes, as long as at least 51% of them are healthy, so that their virtual machines restart elsewhere",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-node-remediation"),
     named_by: None,
@@ -50,18 +50,19 @@ pub(crate) static FEATURE: Feature = Feature {
                 conditions.push(json!({"type": "SBRStorageUnhealthy", "status": "True", "duration": "300s"}));
             }
             let mut notes = vec![
-                format!("it fences by FenceAgentsRemediationTemplate openshift-workload-availability/{TEMPLATE}, which you make"),
-                "while it is there, releases of its operator from before February 2025 fence a machine whose reboot takes more than five \
-                 minutes (later ones wait for a machine whose configuration is being updated): with those, add a line to its \
-                 spec.pauseRequests before a later plan that reboots machines"
+                format!("it fences with FenceAgentsRemediationTemplate openshift-workload-availability/{TEMPLATE}, which you must create"),
+                "releases of the Node Health Check Operator from before February 2025 also fence a machine whose reboot takes more than five \
+                 minutes (later releases wait while the configuration of a machine is being updated): with such an old release, add an entry \
+                 to spec.pauseRequests of this object before you approve another plan that reboots machines"
                     .to_owned(),
             ];
             // One check for workers and the control plane would count them together, and its
             // operator advises against that.
             match situation.roles().as_slice() {
-                ["master"] => {
-                    notes.push("workers are the machines of the control plane here, and are fenced too".to_owned())
-                }
+                ["master"] => notes.push(
+                    "on this cluster the worker machines are the control-plane machines, so these are fenced too"
+                        .to_owned(),
+                ),
                 ["worker"] => {}
                 _ => {
                     let labels = ["control-plane", "master"].map(|role| format!("node-role.kubernetes.io/{role}"));

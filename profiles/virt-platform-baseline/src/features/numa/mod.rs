@@ -11,7 +11,7 @@ use crate::node_questions::NUMA;
 pub(crate) static FEATURE: Feature = Feature {
     name: "numa",
     choice: |features| features.numa,
-    does: "takes CPUs and devices of a virtual machine from one NUMA node, where it can be",
+    does: "allocates the CPUs and devices of a virtual machine from one NUMA node where possible",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Nothing,
     named_by: None,

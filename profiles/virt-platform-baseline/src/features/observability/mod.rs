@@ -16,7 +16,7 @@ use crate::situation::Situation;
 pub(crate) static FEATURE: Feature = Feature {
     name: "observability",
     choice: |features| features.observability,
-    does: "shows the platform beneath virtual machines on a dashboard of the console, and alerts on what can go wrong with it",
+    does: "adds a console dashboard and alerts for the platform that virtual machines run on",
     maturity: Maturity::GeneralAvailability,
     asked_by: AskedBy::Nothing,
     named_by: None,

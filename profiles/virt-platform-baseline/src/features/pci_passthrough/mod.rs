@@ -9,7 +9,7 @@ use crate::node_questions::PCI_DEVICES;
 pub(crate) static FEATURE: Feature = Feature {
     name: "pciPassthrough",
     choice: |features| features.pci_passthrough,
-    does: "lets virtual machines have PCI devices of their machine",
+    does: "enables the IOMMU, so that virtual machines can use PCI devices of their machine",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-pci-passthrough"),
     named_by: None,

@@ -11,7 +11,7 @@ use crate::kinds::STORAGE_BASED_REMEDIATION_CONFIG;
 pub(crate) static FEATURE: Feature = Feature {
     name: "storageBasedRemediation",
     choice: |features| features.storage_based_remediation,
-    does: "detects machines that have lost the storage they share",
+    does: "detects machines that have lost access to shared storage",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-node-remediation"),
     named_by: Some(NamedBy {

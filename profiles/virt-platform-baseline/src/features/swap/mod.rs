@@ -7,7 +7,7 @@ use crate::machine_config::{File, Payload, Unit};
 pub(crate) static FEATURE: Feature = Feature {
     name: "swap",
     choice: |features| features.swap,
-    does: "lets virtual machines use the partition labelled OCPSWAP, or the file /var/tmp/ocpswap.file, as swap, and keeps the system ahead of them",
+    does: "lets virtual machines use the partition labeled OCPSWAP, or the file /var/tmp/ocpswap.file, as swap, and gives system services priority over them",
     maturity: Maturity::GeneralAvailability,
     asked_by: AskedBy::Nothing,
     named_by: None,
@@ -19,7 +19,7 @@ pub(crate) static FEATURE: Feature = Feature {
         // Case M14: swap next to etcd.
         masters: Masters::OnlyIfEnabledExplicitly {
             because: "etcd and the API server would share a disk with swap",
-            note: "where a machine of the control plane has such a partition or file, its own pods may swap too: make none there unless its disk is fast enough for etcd beside it. A release whose kubelets there read no settings from /etc/openshift/kubelet.conf.d leaves swap off on them",
+            note: "if a control-plane machine has such a partition or file, its own pods may swap too: create neither there unless the disk is fast enough for etcd and swap. On a release whose control-plane kubelets do not read settings from /etc/openshift/kubelet.conf.d, swap stays off on these machines",
         },
     }),
 };

@@ -6,7 +6,7 @@ use crate::machine_config::{File, Payload, Unit};
 pub(crate) static FEATURE: Feature = Feature {
     name: "transparentHugePages",
     choice: |features| features.transparent_huge_pages,
-    does: "gives huge pages to programs that ask for them, as virtual machines do, and collects them faster",
+    does: "gives transparent huge pages to processes that request them, such as virtual machines, and collects huge pages faster",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-thp-tuning"),
     named_by: None,

@@ -6,7 +6,7 @@ use crate::kinds::UI_PLUGIN;
 pub(crate) static FEATURE: Feature = Feature {
     name: "troubleshootingPanel",
     choice: |features| features.troubleshooting_panel,
-    does: "shows in the console what an alert has to do with: objects, logs, events",
+    does: "shows the objects, logs and events related to an alert in the console",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-korrel8r"),
     named_by: None,

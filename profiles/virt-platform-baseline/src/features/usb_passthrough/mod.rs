@@ -10,7 +10,7 @@ use crate::situation::Situation;
 pub(crate) static FEATURE: Feature = Feature {
     name: "usbPassthrough",
     choice: |features| features.usb_passthrough,
-    does: "lets virtual machines have the USB devices of usbDevices",
+    does: "lets virtual machines use the USB devices listed in usbDevices",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Nothing,
     named_by: Some(NamedBy { option: "usbDevices", is_set: |options| !options.usb_devices.is_empty(), needed: true }),

@@ -8,7 +8,7 @@ use crate::options::PlatformBaseline;
 pub(crate) static FEATURE: Feature = Feature {
     name: "vfio",
     choice: |features| features.vfio,
-    does: "loads the driver through which virtual machines get PCI devices, and binds those of vfioDevices to it",
+    does: "loads the VFIO driver, which gives virtual machines access to PCI devices, and binds the devices listed in vfioDevices to it",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Nothing,
     named_by: Some(NamedBy {
@@ -16,7 +16,7 @@ pub(crate) static FEATURE: Feature = Feature {
         is_set: |options| !options.vfio_devices.is_empty(),
         needed: false,
     }),
-    conditions: &[Condition::NodeHas(&IOMMU, "an IOMMU that is switched on")],
+    conditions: &[Condition::NodeHas(&IOMMU, "an enabled IOMMU")],
     needs: &["pciPassthrough"],
     brings: Brings::Machines(MachineConfigs {
         name: |role| format!("50-{role}-virt-vfio"),

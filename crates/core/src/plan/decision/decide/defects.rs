@@ -1,4 +1,4 @@
-//! Faults of other programs, each with the situation in which it showed.
+//! Faults of other programs, each with the situation in which it appeared.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const CREATE: [Operation; 2] = [Operation::Create, Operation::Create];
 const HALF: [Operation; 2] = [Operation::NoChange, Operation::Create];
 const DONE: [Operation; 2] = [Operation::NoChange, Operation::NoChange];
 
-/// The plan after somebody changed what was applied to item `index`.
+/// The plan after somebody changed what item `index` had applied.
 fn drifted(index: usize) -> Plan {
     let mut operations = DONE;
     operations[index] = Operation::Update;
@@ -31,7 +31,7 @@ fn input() -> Input {
     Input { target: TargetRef::default(), path: "/x".into(), value: Some(json!(1)), changed_from: None }
 }
 
-/// Everything is done under Apply.
+/// A world in which everything was carried out under Apply.
 fn completed() -> World {
     let mut world = World::new(Action::Apply);
     for operations in [CREATE, CREATE, HALF, HALF, DONE] {
@@ -46,7 +46,7 @@ fn condition(world: &World, name: &str) -> Option<String> {
     found.map(|condition| condition.status.clone())
 }
 
-/// Another edit of the spec, as of waitTimeout.
+/// Edits something else in the spec, such as waitTimeout.
 fn edit_something_else(world: &mut World) {
     world.wanted.generation += 1;
     world.wanted.spec_hash = "other".into();
@@ -169,7 +169,7 @@ fn d54_what_is_put_back_without_asking_has_an_end() {
     world.look(plan(DONE));
     let round = |world: &mut World| {
         let mut moved = drifted(0);
-        // What is planned is what was applied.
+        // The plan restores exactly what was applied.
         let applied = world.status.items[0].applied.clone().unwrap();
         moved.items[0].expected = [("/spec".to_owned(), json!(1))].into();
         let hash = object::digest::sha256(&moved.items[0].expected);
@@ -186,7 +186,7 @@ fn d54_what_is_put_back_without_asking_has_an_end() {
         assert_eq!(round(&mut world), Some(Phase::Completed));
     }
     assert_eq!(round(&mut world), Some(Phase::Drifted));
-    assert!(world.status.summary.as_ref().unwrap().text.contains("three times within the hour"));
+    assert!(world.status.summary.as_ref().unwrap().text.contains("three times within the last hour"));
     world.now += 3600;
     assert_eq!(round(&mut world), Some(Phase::Completed), "later it is no fight");
 }
@@ -283,7 +283,7 @@ fn m5_what_is_of_one_wave_is_written_in_one_go() {
     assert_eq!(writes_of(&world.look(both())), ["a", "b"]);
 }
 
-/// Clocks that jump: no wait ends early or never, and nothing panics.
+/// Clocks that jump: no wait ends too early or never, and nothing panics.
 #[test]
 fn a_clock_that_jumps_delays_and_breaks_nothing() {
     let rolling = || {
@@ -317,7 +317,8 @@ pub(super) fn text(world: &World) -> &str {
     &world.status.summary.as_ref().unwrap().text
 }
 
-/// T1: whatever rule could approve the plan on display, a hash that names another one stops it, and both are named.
+/// T1: whatever rule could approve the plan on display, a hash that names another plan stops it,
+/// and both are named.
 #[test]
 fn t1_a_hash_that_names_another_plan_stops_every_rule() {
     let other = "v1:bbbbbbbbbbbbbbbb".to_owned();
@@ -330,17 +331,18 @@ fn t1_a_hash_that_names_another_plan_stops_every_rule() {
             text.contains("names plan bbbbbbbbbbbb") && text.contains(&format!("this is plan {digest}")),
             "{name}: {text}"
         );
-        // Nor at any later look, when the hash is known.
+        // Nor at any later reconcile, when the hash is known.
         world.now += 1000;
         assert!(!world.look(shown).is_execution(), "{name}");
     };
-    // Reviewed, and approved by the action; with a hash of something else, by another person's edit in between or by mistake.
+    // Reviewed and approved by the action, but with the hash of another plan, by somebody else's
+    // edit in between or by mistake.
     let mut reviewed = World::new(Action::DryRun);
     reviewed.look(plan(CREATE));
     reviewed.edit(Action::Apply);
     reviewed.wanted.approved_plan_hash = Some(other.clone());
     refused("Action", &mut reviewed, plan(CREATE));
-    // A new object, or one that was deleted and made anew.
+    // A new object, or one that was deleted and created again.
     let mut new = World::new(Action::Apply);
     new.wanted.approved_plan_hash = Some(other.clone());
     refused("InAdvance", &mut new, plan(CREATE));
@@ -356,7 +358,8 @@ fn t1_a_hash_that_names_another_plan_stops_every_rule() {
     refused("Bypass", &mut bypass, plan(HALF));
 }
 
-/// T1 (d): a plan that was read under Ignore, by `diff`, is not the one that the options of now make.
+/// T1 (d): a plan that was read under Ignore, by `diff`, is not the one that the current options
+/// lead to.
 #[test]
 fn t1_a_hash_that_was_read_under_ignore_approves_no_other_plan_from_there() {
     let mut world = completed();
@@ -367,13 +370,14 @@ fn t1_a_hash_that_was_read_under_ignore_approves_no_other_plan_from_there() {
     world.wanted.approved_plan_hash = Some("v1:aaaa".into());
     assert!(!world.look(plan(HALF)).is_execution());
     assert!(text(&world).contains("names plan aaaa"), "{}", text(&world));
-    // The right one is taken.
+    // The right hash is accepted.
     world.wanted.approved_plan_hash = hash(&world);
     world.wanted.generation += 1;
     assert!(world.look(plan(HALF)).is_execution());
 }
 
-/// A hash that was carried out and stays in spec, as from Git, stops nothing that needs no person, and approves nothing.
+/// A hash that was carried out and stays in spec, as with Git, stops no rule that needs no person,
+/// and approves nothing.
 #[test]
 fn t1_a_hash_that_was_carried_out_hinders_no_correction_and_approves_no_other_plan() {
     let mut world = World::new(Action::DryRun);
@@ -405,7 +409,8 @@ fn t1_a_hash_that_was_carried_out_hinders_no_correction_and_approves_no_other_pl
     assert!(text(&world).contains("spec.approvedPlanHash names plan"), "{}", text(&world));
 }
 
-/// T2: an edit by somebody else, a second before the action approves, makes another plan than the one that was read.
+/// T2: an edit by somebody else, a second before the action approves, leads to another plan than
+/// the one that was read.
 #[test]
 fn t2_a_plan_that_an_edit_made_a_second_ago_is_not_approved_by_the_action() {
     for (waited, approved) in [(1, false), (59, false), (61, true)] {
@@ -420,12 +425,12 @@ fn t2_a_plan_that_an_edit_made_a_second_ago_is_not_approved_by_the_action() {
         world.edit(Action::Apply);
         assert_eq!(world.look(other()).is_execution(), approved, "after {waited} s");
         if !approved {
-            assert!(text(&world).contains("took the place of another one within the minute"), "{}", text(&world));
+            assert!(text(&world).contains("replaced another one within a minute"), "{}", text(&world));
         }
     }
 }
 
-/// T3: how a plan is carried out is read with it.
+/// T3: the terms of a plan are reviewed with it.
 #[test]
 fn t3_another_failure_policy_time_limit_or_size_is_another_plan() {
     let planned = |change: &dyn Fn(&mut World)| {
@@ -459,7 +464,8 @@ fn t3_another_failure_policy_time_limit_or_size_is_another_plan() {
     assert_eq!(all.len(), 8, "each of them is another plan");
 }
 
-/// Whoever approves also knows how what is under way goes on: an edit of the limit is in force, and no other plan (R29).
+/// Whoever approves also decides how an execution continues: an edited time limit is in force at
+/// once and does not make another plan (R29).
 #[test]
 fn an_edit_of_the_time_limit_during_an_execution_does_not_end_it() {
     let mut world = World::new(Action::Apply);
@@ -477,7 +483,7 @@ fn an_edit_of_the_time_limit_during_an_execution_does_not_end_it() {
     assert_eq!(world.status.history[0].outcome, "Completed");
 }
 
-/// T9: whoever may edit the object may write what managedFields says: a time that has not come is no evidence.
+/// T9: anyone who may edit the object can forge managedFields: a time in the future is no evidence.
 #[test]
 fn t9_an_edit_dated_in_the_future_is_as_old_as_the_look_that_sees_it() {
     let mut world = World::new(Action::DryRun);
@@ -487,11 +493,11 @@ fn t9_an_edit_dated_in_the_future_is_as_old_as_the_look_that_sees_it() {
     world.edit(Action::Apply);
     world.wanted.action_edit.as_mut().unwrap().at = Timestamp::from_second(world.now + 120).unwrap();
     assert!(!world.look(plan(HALF)).is_execution());
-    assert!(text(&world).contains("within the minute"), "{}", text(&world));
+    assert!(text(&world).contains("within a minute"), "{}", text(&world));
     assert!(world.status.approval.is_none());
 }
 
-/// T14: figures and remedies in the headline are those of now, and what had moved stays told.
+/// T14: figures and remedies in the headline are up to date, and what had changed stays reported.
 #[test]
 fn t14_the_headline_follows_what_is_in_no_digest() {
     let with_machines = |machines: u32| {
@@ -517,7 +523,8 @@ fn t14_the_headline_follows_what_is_in_no_digest() {
     }
 }
 
-/// T21: edits under DryRun push no execution out of the history, which tells when, what and how many machines.
+/// T21: edits under DryRun push no execution out of the history, which records when, what and how
+/// many machines.
 #[test]
 fn t21_edits_push_no_approved_execution_out_of_the_history() {
     let mut world = completed();
@@ -534,7 +541,7 @@ fn t21_edits_push_no_approved_execution_out_of_the_history() {
     assert_eq!(entry.operator_version.as_deref(), Some("v1"));
 }
 
-/// T7: a line of one's own within a message would pass for one of ours.
+/// T7: text of others with a line break would pass for a line of ours.
 #[test]
 fn t7_no_message_has_a_line_that_others_wrote() {
     let mut world = World::new(Action::DryRun);
@@ -559,7 +566,8 @@ fn t7_no_message_has_a_line_that_others_wrote() {
     }
 }
 
-/// Back from Ignore with other options, or carried out otherwise: that is no approval in advance of what nobody has seen.
+/// Coming back from Ignore with other options or terms is not an approval in advance of what nobody
+/// has seen.
 #[test]
 fn what_was_edited_under_ignore_is_reviewed_before_it_is_carried_out() {
     for edited in [false, true] {

@@ -1,4 +1,5 @@
-//! What others change between an approval and the writes that are left, or beside an edit that a policy approves.
+//! Changes by others between an approval and the remaining writes, or alongside an edit that a
+//! policy approves.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::plan::items::{Moved, one_by_one};
 use crate::plan::overrides::PATCH;
 use crate::plan::status::compose;
 
-/// The second wave reboots machines of a pool, so many at a time.
+/// A plan whose second wave reboots machines of a pool, `at_a_time` at once.
 fn rebooting(operations: [Operation; 2], at_a_time: &str, machines: u32) -> Plan {
     let mut items = plan(operations).items;
     if operations[1] != Operation::NoChange {
@@ -25,7 +26,8 @@ fn rebooting(operations: [Operation; 2], at_a_time: &str, machines: u32) -> Plan
     Plan::new(basis(), items)
 }
 
-/// T3: an approval of machines that reboot one by one is none of three at a time, after it as before it.
+/// T3: approving machines that reboot one by one does not approve three at a time, neither before
+/// nor after the approval.
 #[test]
 fn t3_a_pool_that_lets_more_machines_reboot_stops_the_waves_that_are_left() {
     for (at_a_time, machines, says) in [
@@ -52,7 +54,7 @@ fn t3_a_pool_that_lets_more_machines_reboot_stops_the_waves_that_are_left() {
     }
 }
 
-/// Whoever owns the pool may speed up what is under way, once nothing is left to write.
+/// The pool's owner may speed up a rollout once nothing is left to write.
 #[test]
 fn what_a_pool_allows_once_everything_is_written_ends_nothing() {
     let mut world = World::new(Action::Apply);
@@ -69,7 +71,8 @@ fn input(path: &str, value: Value) -> Input {
     Input { target, path: path.into(), value: Some(value), changed_from: None }
 }
 
-/// An automatic policy approves what an edit of the options makes, and not what others have changed beside it.
+/// An automatic policy approves what an edit of the options leads to, not what others changed
+/// alongside it.
 #[test]
 fn a_policy_approves_nothing_that_others_have_changed() {
     let patch = format!("/metadata/annotations/{}", PATCH.replace('/', "~1"));
@@ -109,7 +112,7 @@ fn a_policy_approves_nothing_that_others_have_changed() {
             if !approved {
                 assert!(!world.look(plan.clone()).is_execution(), "{changed}: a second look");
                 let text = world.status.summary.as_ref().map_or("", |summary| &summary.text);
-                let why = "Automatic approves what an edit of the options makes, and not what others have changed";
+                let why = "Automatic approves only what an edit of the options changes";
                 assert!(text.contains(why) || world.phase() == Some(Phase::Drifted), "{changed}: {text}");
                 world.wanted.approved_plan_hash = Some(plan.digest.clone());
                 world.wanted.generation += 1;
@@ -119,7 +122,8 @@ fn a_policy_approves_nothing_that_others_have_changed() {
     }
 }
 
-/// What was set aside waits for a review of its own, also where its time ended while nobody looked.
+/// A skipped item waits for a review of its own, even if its time ended while the operator did not
+/// run.
 #[test]
 fn a_policy_approves_no_item_that_was_set_aside() {
     for (operation, approved) in [(Operation::Skipped, false), (Operation::NoChange, true)] {
@@ -138,7 +142,7 @@ fn a_policy_approves_no_item_that_was_set_aside() {
     }
 }
 
-/// However many executions come between, so many corrections without a person are remembered.
+/// However many executions come between, that many corrections without a person are remembered.
 #[test]
 fn corrections_are_counted_however_many_executions_come_between() {
     let mut world = World::new(Action::Apply);
@@ -162,7 +166,8 @@ fn corrections_are_counted_however_many_executions_come_between() {
     assert!(world.status.history[..7].iter().all(|entry| entry.how == Some(ApprovedBy::Policy)));
 }
 
-/// What an execution that stopped has not come to was not replaced; and why an item is set aside is told as spec says it now.
+/// Items that a stopped execution did not reach were not replaced; and the reason for skipping an
+/// item is the one in spec now.
 #[test]
 fn history_and_messages_tell_what_was_done_and_what_is_said_now() {
     let replaces = |operations| {
@@ -180,7 +185,7 @@ fn history_and_messages_tell_what_was_done_and_what_is_said_now() {
     let replaced: Vec<_> = world.status.history[0].replaced.iter().map(|replaced| replaced.item.as_str()).collect();
     assert_eq!(replaced, ["a"]);
 
-    // What is missing by now ends it, and nothing is shown anew.
+    // A missing prerequisite ends it, and no new plan is shown.
     let mut world = World::new(Action::Apply);
     world.look(replaces(CREATE));
     world.look(replaces(CREATE));
@@ -198,10 +203,10 @@ fn history_and_messages_tell_what_was_done_and_what_is_said_now() {
     let now = Timestamp::from_second(world.now).unwrap();
     let ended = compose(&seen, &decide(&seen, now), &BTreeMap::new(), now).unwrap();
     assert_eq!(ended.phase, Some(Phase::PrerequisiteFailed));
-    assert_eq!(ended.items[0].message, "Written; not in effect yet.");
+    assert_eq!(ended.items[0].message, "Applied; waiting for it to take effect.");
     assert_eq!(
         (ended.items[1].state, ended.items[1].message.as_str()),
-        (ItemState::Pending, "Not written: the execution has ended.")
+        (ItemState::Pending, "Not applied: the execution ended before this item was written.")
     );
 
     let mut world = World::new(Action::DryRun);
@@ -213,7 +218,7 @@ fn history_and_messages_tell_what_was_done_and_what_is_said_now() {
     }
 }
 
-/// Fault R22: what was not read before has not changed.
+/// Fault R22: an input that was not read before has not changed.
 #[test]
 fn r22_an_input_that_was_not_read_before_has_not_changed() {
     let with = |inputs: &[Input], options: i32, operations| {
@@ -233,11 +238,11 @@ fn r22_an_input_that_was_not_read_before_has_not_changed() {
         world.look(with(&[limit.clone(), more.clone()], 1, CREATE));
         assert_eq!((world.phase(), world.reason()), (Some(Phase::ReviewRequired), reason::OPTIONS_CHANGED));
         assert!(!drift(&world), "{:?}", world.status.conditions);
-        // From then on it can.
+        // From then on it can change.
         world.look(with(&[limit.clone(), input("/spec/more", json!(13))], 1, CREATE));
         assert_eq!((world.reason(), drift(&world)), (reason::INPUT_DEPENDENCY_DRIFT, true));
     }
-    // An annotation that comes is a change, also where the profile reads nothing else.
+    // A new annotation is a change, even if the profile reads nothing else.
     let mut world = World::new(Action::DryRun);
     world.wanted.options = Some(json!(0));
     world.look(with(&[], 0, CREATE));
@@ -246,7 +251,7 @@ fn r22_an_input_that_was_not_read_before_has_not_changed() {
     assert!(drift(&world), "{:?}", world.status.conditions);
 }
 
-/// An override that somebody has taken away stays a change of others until a person has approved what comes of it.
+/// A removed override stays a change by others until a person has approved the result.
 #[test]
 fn a_policy_approves_no_removal_of_an_override_however_long_ago() {
     let patch = input(&format!("/metadata/annotations/{}", PATCH.replace('/', "~1")), json!("[]"));
@@ -278,7 +283,7 @@ fn a_policy_approves_no_removal_of_an_override_however_long_ago() {
         World { status: world.status.clone(), wanted: world.wanted.clone(), now: world.now, made_anew: false };
     back.look(with(std::slice::from_ref(&patch), CREATE, Some(1)));
     assert!(!drift(&back) && back.status.inputs.len() == 1, "{:?}", back.status.inputs);
-    // A person has approved it: it is forgotten.
+    // A person has approved it, so it is forgotten.
     world.wanted.approved_plan_hash = Some(with(&[], CREATE, Some(1)).digest);
     world.wanted.generation += 1;
     assert!(world.look(with(&[], CREATE, Some(1))).is_execution());
@@ -292,7 +297,8 @@ fn a_policy_approves_no_removal_of_an_override_however_long_ago() {
     assert!(world.look(with(&[], CREATE, Some(2))).is_execution(), "what the options make is approved again");
 }
 
-/// Fault R9: a pool that is degraded already is reviewed, and one that becomes so while it rolls out ends nothing.
+/// Fault R9: a pool that is already degraded is reviewed, and one that becomes degraded during its
+/// rollout ends nothing.
 #[test]
 fn r9_a_pool_that_is_degraded_before_the_write_is_another_plan() {
     let on = |operations, degraded: bool| {
@@ -305,7 +311,7 @@ fn r9_a_pool_that_is_degraded_before_the_write_is_another_plan() {
     world.look(on(CREATE, false));
     world.look(on(CREATE, true));
     assert!(
-        text(&world).contains("Changed since the plan was shown: pool worker is degraded now."),
+        text(&world).contains("Changed since the plan was shown: pool worker is now degraded."),
         "{}",
         text(&world)
     );

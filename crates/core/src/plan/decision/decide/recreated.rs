@@ -1,16 +1,18 @@
-//! Configurations that were deleted and made anew: nobody can tell which of the two an approver has read.
+//! Configurations that were deleted and created again: nobody can tell which of the two an approver
+//! has read.
 
 use super::tests::{CREATE, World, plan};
 use crate::api::Action;
 
-/// T2, by way of deletion: an editor who makes the configuration anew makes another plan than the one that was read.
+/// T2, by deletion: an editor who recreates the configuration causes another plan than the one that
+/// was read.
 #[test]
 fn t2_the_first_plan_of_a_configuration_that_was_made_anew_is_not_approved_by_the_action_at_once() {
     for (operator_restarts, waited, approved) in [(false, 1, false), (true, 1, false), (false, 61, true)] {
         let mut world = World::new(Action::Ignore);
         world.made_anew = true;
         world.look(plan(CREATE));
-        // What one process knew is remembered for the next.
+        // The next process remembers what one process knew.
         world.made_anew = !operator_restarts;
         world.edit(Action::DryRun);
         world.look(plan(CREATE));
@@ -20,8 +22,8 @@ fn t2_the_first_plan_of_a_configuration_that_was_made_anew_is_not_approved_by_th
     }
 }
 
-/// The same straight from Ignore, where nothing is on display: the operator makes a deleted configuration anew, an editor edits it, and
-/// the approver sets the action for the plan that they read.
+/// The same straight from Ignore, where nothing is on display: the operator recreates a deleted
+/// configuration, an editor edits it, and the approver sets the action for the plan that they read.
 #[test]
 fn t2_apply_is_no_approval_in_advance_of_a_configuration_that_was_made_anew_and_edited() {
     for (made_anew, edited, looks, approved) in

@@ -108,7 +108,7 @@ fn wanted(action: Action, generation: i64) -> Wanted {
     }
 }
 
-/// A configuration on its way: each look is decided and composed as the operator does it.
+/// A configuration over time: each reconcile is decided and composed as in the operator.
 pub(in crate::plan) struct World {
     pub(in crate::plan) status: Status,
     pub(in crate::plan) wanted: Wanted,
@@ -146,7 +146,7 @@ impl World {
         (decision, status)
     }
 
-    /// One look; what it writes is said to be applied.
+    /// One reconcile; its writes are reported as applied.
     pub(in crate::plan) fn look(&mut self, plan: Plan) -> Decision {
         self.now += 1;
         let (decision, _) = self.decide(plan.clone());
@@ -342,7 +342,8 @@ fn a_lost_answer_is_recognised_by_the_object() {
     world.look(plan(CREATE));
     world.edit(Action::Apply);
     world.look(plan(CREATE));
-    // The write reached the server, the process ended before the answer: the item is as wanted.
+    // The write reached the server, but the process ended before the answer: the item is unchanged
+    // now.
     assert!(writes_of(&world.look(plan(HALF))).is_empty());
     assert_eq!(world.status.items[0].state, ItemState::Completed);
     assert_eq!(writes_of(&world.look(plan(HALF))), ["b"]);

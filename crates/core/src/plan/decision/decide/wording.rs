@@ -1,4 +1,4 @@
-//! What is said of a plan that waits: true in each case in which it is said.
+//! The texts about a plan that waits: true in every case in which they appear.
 
 use serde_json::json;
 
@@ -15,11 +15,11 @@ fn text(world: &World) -> &str {
     world.status.summary.as_ref().map_or("", |summary| &summary.text)
 }
 
-/// A plan puts back what drifted only where it makes just that of it which was applied.
+/// A plan is said to restore what drifted only if it restores exactly what was applied.
 #[test]
 fn what_is_wanted_otherwise_now_is_not_put_back() {
     for (other_is_wanted, says) in
-        [(false, "To put it back, approve this plan"), (true, "This plan does not just put it back")]
+        [(false, "To revert the drift, approve this plan"), (true, "This plan does more than revert the drift")]
     {
         let mut world = World::new(Action::Apply);
         let half = [Operation::NoChange, Operation::Create];
@@ -39,7 +39,7 @@ fn what_is_wanted_otherwise_now_is_not_put_back() {
         assert_eq!(world.phase(), Some(Phase::Drifted));
         assert!(text(&world).contains(says), "{}", text(&world));
         assert!(!text(&world).contains("as a whole"), "{}", text(&world));
-        // What else is approved with it is said.
+        // Whatever else is approved with it is mentioned.
         drifted.items[1] = super::tests::item("b", 1, Operation::Create);
         drifted.items[1].effect.pools = one_by_one(&[("virt", 2), ("worker", 3)]);
         world.look(Plan::new(super::tests::basis(), drifted.items));
@@ -48,22 +48,22 @@ fn what_is_wanted_otherwise_now_is_not_put_back() {
     }
 }
 
-/// The remedy is one that works as things stand.
+/// The remedy must work in the present situation.
 #[test]
 fn a_hash_that_is_there_already_is_not_to_be_set() {
-    // One that names another plan: the action alone would carry out nothing.
+    // With a hash that names another plan, the action alone would carry out nothing.
     let mut world = World::new(Action::DryRun);
     world.look(plan(CREATE));
     world.wanted.approved_plan_hash = Some("v1:another".into());
     world.wanted.generation += 1;
     world.look(plan(CREATE));
     assert!(
-        text(&world).contains("set spec.approvedPlanHash, which names another plan, to status.planHash"),
+        text(&world).contains("set spec.approvedPlanHash (which names another plan) to status.planHash"),
         "{}",
         text(&world)
     );
 
-    // One that names this plan and was there before it came back: it is spent.
+    // A hash that names this plan, and was there before the plan came back, is used up.
     let mut world = World::new(Action::DryRun);
     world.look(plan(CREATE));
     world.wanted.approved_plan_hash = Some(plan(CREATE).digest);
@@ -79,7 +79,7 @@ fn a_hash_that_is_there_already_is_not_to_be_set() {
     assert_eq!(world.phase(), Some(Phase::ReviewRequired));
     assert!(text(&world).contains("To approve it, set spec.action to DryRun and clear"), "{}", text(&world));
     assert!(!text(&world).contains("to status.planHash"), "{}", text(&world));
-    // Where an item is blocked, that is what is to be mended.
+    // If an item is blocked, that must be resolved first.
     let blocked = plan([Operation::Blocked, Operation::NoChange]);
     world.wanted.approved_plan_hash = Some(blocked.digest.clone());
     world.wanted.generation += 1;
@@ -102,22 +102,22 @@ fn what_is_blocked_is_named_once_and_ends_once() {
     let mut world = World::new(Action::DryRun);
     let mut blocked = plan([Operation::Blocked, Operation::Create]);
     blocked.items[0].message = format!("{}: it can't be understood.", blocked.items[0].target);
-    let sentence = format!("can't be approved: {} To continue", blocked.items[0].message);
+    let sentence = format!("can't be approved while items are blocked: {} To continue", blocked.items[0].message);
     world.look(blocked);
     assert!(text(&world).contains(&sentence), "{}", text(&world));
 }
 
-/// Why an item is in the plan that was not there before, or is as it was to become.
+/// The texts say why an item is now in the plan, or that it reached the planned state.
 #[test]
 fn what_has_become_of_an_item_is_told_and_what_was_written_is_no_change() {
     let cases = [
         (
             [Operation::Skipped, Operation::NoChange],
             [Operation::Update, Operation::NoChange],
-            "it is set aside no longer",
+            "it is no longer skipped",
         ),
-        ([Operation::Update, Operation::Update], [Operation::Skipped, Operation::Update], "it is set aside"),
-        ([Operation::Blocked, Operation::Update], [Operation::Update, Operation::Update], "it is blocked no longer"),
+        ([Operation::Update, Operation::Update], [Operation::Skipped, Operation::Update], "it is skipped"),
+        ([Operation::Blocked, Operation::Update], [Operation::Update, Operation::Update], "it is no longer blocked"),
     ];
     for (before, after, says) in cases {
         let mut world = World::new(Action::DryRun);
@@ -150,9 +150,9 @@ fn what_has_become_of_an_item_is_told_and_what_was_written_is_no_change() {
 fn what_is_set_aside_is_not_said_to_be_as_planned_and_one_machine_reboots() {
     let done = [Operation::NoChange, Operation::NoChange];
     for (operations, says) in [
-        (done, "Everything is as planned."),
-        ([Operation::Skipped, Operation::NoChange], "Everything is as planned, except for 1 item that is set aside."),
-        ([Operation::Skipped, Operation::Skipped], "Everything is as planned, except for 2 items that are set aside."),
+        (done, "All objects match the plan."),
+        ([Operation::Skipped, Operation::NoChange], "All objects match the plan, except for 1 skipped item."),
+        ([Operation::Skipped, Operation::Skipped], "All objects match the plan, except for 2 skipped items."),
     ] {
         let mut world = World::new(Action::DryRun);
         world.look(plan(operations));
@@ -167,7 +167,8 @@ fn what_is_set_aside_is_not_said_to_be_as_planned_and_one_machine_reboots() {
     }
 }
 
-/// Faults R10 and R11: an owner that becomes unwell later is told, and nothing is planned or approved anew for it.
+/// Faults R10 and R11: an owner that reports a problem later is mentioned, and nothing is planned
+/// or approved again for it.
 #[test]
 fn r11_trouble_of_an_owner_is_a_condition_as_long_as_it_lasts_and_no_other_plan() {
     let done = |trouble: Option<&str>| {
@@ -186,15 +187,15 @@ fn r11_trouble_of_an_owner_is_a_condition_as_long_as_it_lasts_and_no_other_plan(
     world.look(done(Some("Degraded=True: m.")));
     let told = format!("{}: Degraded=True: m.", done(None).items[1].target);
     assert_eq!(condition(&world), Some(("True".to_owned(), told.clone())));
-    assert_eq!(text(&world), format!("Everything is as planned. {told}"));
+    assert_eq!(text(&world), format!("All objects match the plan. {told}"));
     assert_eq!(
         (world.phase(), before),
         (Some(Phase::Completed), (world.status.plan_hash.clone(), world.status.items.clone()))
     );
     world.look(done(None));
     assert_eq!(condition(&world).map(|(status, _)| status).as_deref(), Some("False"));
-    assert_eq!(text(&world), "Everything is as planned.");
-    // What is under way says itself how it is.
+    assert_eq!(text(&world), "All objects match the plan.");
+    // An item that is in progress reports its own state.
     let mut waiting = done(Some("Degraded=True: m"));
     waiting.items[1].rollout = Rollout::Waiting { text: "Degraded=True: m".into(), paused: false };
     let mut first = World::new(Action::Apply);
@@ -220,7 +221,7 @@ fn a_plan_that_waits_always_says_the_next_step() {
     assert!(next_step(&moved).contains("set spec.approvedPlanHash to status.planHash"), "{}", next_step(&moved));
 }
 
-/// Fault R28: what comes after an item that can only be previewed later reboots nothing under this approval.
+/// Fault R28: items after one that can be previewed only later reboot nothing under this approval.
 #[test]
 fn r28_machines_that_reboot_only_after_another_approval_are_not_promised_now() {
     let mut items = plan([Operation::Deferred, Operation::Create]).items;
@@ -229,7 +230,7 @@ fn r28_machines_that_reboot_only_after_another_approval_are_not_promised_now() {
     let says = figures::in_figures(&deferred);
     assert_eq!(
         says,
-        "1 to create, 1 to preview later; no machine reboots. After what is previewed later is approved as well, 8 machines reboot (pool worker)."
+        "1 to create, 1 to preview later; no machine reboots. After a later plan for the deferred items is approved, 8 machines reboot (pool worker)."
     );
     let mut world = World::new(Action::DryRun);
     world.look(deferred);
@@ -261,7 +262,8 @@ fn r28_what_still_rolls_out_after_a_withdrawal_is_said() {
     );
 }
 
-/// Fault R24: condition, summary and item give one reason for what is Blocked, also when that changes without another plan.
+/// Fault R24: condition, summary and item give the same reason for a Blocked item, even when it
+/// changes without another plan.
 #[test]
 fn r24_a_blocked_item_has_one_message() {
     let blocked = |why: &str| {
@@ -276,7 +278,7 @@ fn r24_a_blocked_item_has_one_message() {
         let item = &world.status.items[0];
         for told in [&condition.message, &world.status.summary.as_ref().unwrap().text] {
             assert!(
-                told.contains(&format!("The plan can't be approved: {}.", item.message)),
+                told.contains(&format!("The plan can't be approved while items are blocked: {}.", item.message)),
                 "{told}: {}",
                 item.message
             );
@@ -285,7 +287,7 @@ fn r24_a_blocked_item_has_one_message() {
     }
 }
 
-/// Observed beside the real controllers: of two roll-outs in one plan every machine reboots twice.
+/// Observed with the real controllers: with two rollouts in one plan, every machine reboots twice.
 #[test]
 fn machines_that_reboot_twice_are_said_to() {
     for (waves, says) in [
@@ -301,7 +303,7 @@ fn machines_that_reboot_twice_are_said_to() {
     }
 }
 
-/// Observed beside the real controllers: a removal that is on its way was not counted as written.
+/// Observed with the real controllers: a removal in progress was not counted as written.
 #[test]
 fn a_withdrawal_counts_removals_that_were_written() {
     let mut world = World::new(Action::DryRun);
@@ -311,7 +313,7 @@ fn a_withdrawal_counts_removals_that_were_written() {
     world.edit(Action::Apply);
     world.look(plan(removing));
     world.look(plan(removing));
-    // As it is after the removal was written.
+    // The state after the removal was written.
     let item = &mut world.status.items[0];
     (item.applied, item.wait_started_at) = (None, item.last_transition_time.clone());
     world.edit(Action::DryRun);

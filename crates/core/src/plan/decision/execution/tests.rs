@@ -1,11 +1,11 @@
-//! What is not written under an approved plan, and what is taken away under it.
+//! What an approved plan does not write, and what is removed while it is carried out.
 
 use super::*;
 use crate::api::Action;
 use crate::plan::decision::decide::tests::{World, basis, item, writes_of};
 use crate::plan::status::Written;
 
-/// P19: what an earlier item brings is written only under a plan of its own.
+/// P19: an item that an earlier item creates is written only under a plan of its own.
 #[test]
 fn p19_a_deferred_item_is_never_written_and_ends_the_execution_before_it() {
     use Operation::{Create, Deferred, NoChange};
@@ -29,7 +29,7 @@ fn p19_a_deferred_item_is_never_written_and_ends_the_execution_before_it() {
     assert_eq!(world.phase(), Some(Phase::InProgress));
     assert_eq!(world.status.items[1].state, ItemState::Pending, "{:?}", world.status.items[1]);
     assert_eq!(writes_of(&world.look(three([Create, Deferred, Create]))), ["namespace"]);
-    // The namespace is there: the object can be previewed, and is another item.
+    // The namespace exists now: the object can be previewed, and its item differs.
     let after = three([NoChange, Create, Create]);
     assert!(writes_of(&world.look(after.clone())).is_empty());
     assert_eq!((world.phase(), world.reason()), (Some(Phase::ReviewRequired), reason::PLAN_READY));
@@ -48,7 +48,8 @@ fn p19_a_deferred_item_is_never_written_and_ends_the_execution_before_it() {
     assert_eq!(writes_of(&world.look(after)), ["object"]);
 }
 
-/// A webhook that is down while a plan is carried out: nothing is written, it is said, tried again soon, and has an end.
+/// A webhook that is down during an execution: nothing is written, it is reported, retried soon,
+/// and has an end.
 #[test]
 fn n4_what_can_not_be_told_is_waited_for_and_has_an_end() {
     let mut world = World::new(Action::Apply);
@@ -72,14 +73,14 @@ fn n4_what_can_not_be_told_is_waited_for_and_has_an_end() {
     assert_eq!(world.status.phase, Some(Phase::Failed));
     assert!(world.status.items[1].message.contains("waitTimeout: webhook x is down"), "{:?}", world.status.items[1]);
 
-    // Back in time, it goes on as if nothing had been.
+    // If it is back in time, the execution continues as if nothing had happened.
     let mut world = World::new(Action::Apply);
     for (down, writes) in [(false, &[] as &[_]), (true, &[]), (true, &[]), (false, &["a", "b"])] {
         assert_eq!(writes_of(&world.look(plan(down))), writes, "down: {down}");
     }
 }
 
-/// With an automatic policy an edit during an execution replaces it: what is edited is what is approved.
+/// With an automatic policy, an edit during an execution replaces it: the edited plan is approved.
 #[test]
 fn an_automatic_policy_goes_on_with_what_was_edited_meanwhile() {
     let mut world = World::new(Action::Apply);
@@ -101,7 +102,7 @@ fn an_automatic_policy_goes_on_with_what_was_edited_meanwhile() {
     assert_eq!(world.status.history[0].plan_hash, first.plan_hash);
     assert_eq!(writes_of(&world.look(of(2, "large"))), ["a"]);
 
-    // Another edit is none of the options: the world has moved, and that is for a person to read.
+    // Other changes do not come from the options: a person must read them.
     world.wanted.generation = 3;
     world.look(of(2, "moved"));
     assert_eq!(world.phase(), Some(Phase::ReviewRequired));
@@ -114,7 +115,7 @@ fn a_removal_is_written_once_and_waited_for() {
         let items = vec![PlanItem { rollout, applied: None, ..item("a", 0, operation) }];
         Plan::new(basis(), items)
     };
-    let done = || Rollout::Done("nothing of it is left".into());
+    let done = || Rollout::Done("the removal is complete".into());
     let mut world = World::new(Action::Apply);
     world.look(one(Remove, done()));
     assert_eq!(world.phase(), Some(Phase::ReviewRequired), "not in advance");
@@ -131,7 +132,8 @@ fn a_removal_is_written_once_and_waited_for() {
     assert_eq!(world.phase(), Some(Phase::Completed));
 }
 
-/// R3 and R29: the first of several removals that is done ends nothing, nor does an edit that makes no other plan.
+/// R3 and R29: the first of several removals that finishes ends nothing, nor does an edit that
+/// makes no other plan.
 #[test]
 fn r3_r29_removals_are_waited_for_until_the_last_is_done() {
     use Operation::{NoChange, Remove};
@@ -169,7 +171,8 @@ fn r3_r29_removals_are_waited_for_until_the_last_is_done() {
     assert_eq!(world.status.history[0].outcome, "Completed");
 }
 
-/// S10: a result that is not the reviewed one fails, and our own write is no reason to leave the failure.
+/// S10: a result that is not the reviewed one fails, and our own write is no reason to leave the
+/// failure.
 #[test]
 fn a_result_that_is_not_the_reviewed_one_stays_a_failure() {
     use Operation::Update;
@@ -182,7 +185,7 @@ fn a_result_that_is_not_the_reviewed_one_stays_a_failure() {
     let applied = crate::api::Applied { uid: "u".into(), paths: Vec::new(), paths_hash: None, hash: "h".into() };
     let written = [("a".to_owned(), Written::Differs(applied, "it differs".into()))].into();
     world.status = world.decide_with(one(), &written).1.unwrap();
-    // The object is another one now, by our own write.
+    // The object is different now, because of our own write.
     let after = || Plan::new(basis(), vec![PlanItem { hash: "another".into(), applied: None, ..item("a", 0, Update) }]);
     for _ in 0..3 {
         assert!(writes_of(&world.look(after())).is_empty());
@@ -191,7 +194,8 @@ fn a_result_that_is_not_the_reviewed_one_stays_a_failure() {
     assert_eq!(world.status.items[0].message, "it differs");
 }
 
-/// Fault R11: an owner that says how it is publishes that all is well first, and the truth afterwards.
+/// Fault R11: an owner that reports conditions first publishes that all is well, and the truth
+/// afterwards.
 #[test]
 fn r11_an_owner_that_speaks_is_given_a_moment_before_it_is_believed() {
     for (speaks, waits) in [(false, false), (true, true)] {
@@ -217,7 +221,7 @@ fn r11_an_owner_that_speaks_is_given_a_moment_before_it_is_believed() {
         };
         assert_eq!((at.as_second(), write.len()), (written + SETTLING.as_secs(), 0));
         let text = &world.status.summary.as_ref().unwrap().text;
-        assert!(text.contains("its owner is given a moment to see it"), "{text}");
+        assert!(text.contains("giving its owner a moment to observe the change"), "{text}");
         // The truth.
         world.look(plan(Operation::NoChange, Some("Degraded=True: m")));
         assert!(world.status.items[0].message.contains("Degraded=True: m"), "{:?}", world.status.items[0]);
@@ -227,7 +231,8 @@ fn r11_an_owner_that_speaks_is_given_a_moment_before_it_is_believed() {
     }
 }
 
-/// Fault R11: a controller that was away for a while publishes its first words long after the write.
+/// Fault R11: a controller that was away for a while reports for the first time long after the
+/// write.
 #[test]
 fn r11_the_moment_begins_when_the_owner_has_seen_the_change() {
     let plan = |operation, rollout, in_effect_since: Option<i64>| {

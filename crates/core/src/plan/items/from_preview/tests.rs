@@ -18,7 +18,7 @@ fn draft(spec: Value) -> Draft {
     Draft { impact: Impact::Medium, ..Draft::new("item", Body::Ensure(widget(spec)), "does something") }
 }
 
-/// An entry of managedFields for fields of the spec.
+/// An entry of managedFields that owns fields of the spec.
 fn entry(manager: &str, operation: &str, fields: &[&str]) -> Value {
     let owned: Map<_, _> = fields.iter().map(|field| (format!("f:{field}"), json!({}))).collect();
     json!({"manager": manager, "operation": operation, "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:spec": owned}})
@@ -47,7 +47,7 @@ struct World {
 }
 
 impl World {
-    /// `a` is to be 1 and is 2, and somebody has `theirs`.
+    /// `a` is desired to be 1 and is 2, and somebody owns `theirs`.
     fn new() -> Self {
         Self {
             draft: draft(json!({"a": 1})),
@@ -95,7 +95,7 @@ fn no_text_of_an_object_is_taken_for_a_verdict() {
     assert!(item.diff.contains("\n-  a: 2\n+  a: 1\n"), "{}", item.diff);
 }
 
-/// P3, and defects D34 to D36: what moves the digest, and what does not.
+/// P3, and defects D34 to D36: which changes alter the digest, and which do not.
 #[test]
 fn p3_the_digest_follows_effective_bytes_and_nothing_else() {
     let first = World::new().item().hash;
@@ -182,7 +182,8 @@ fn conflicts_come_in_a_stable_order_with_both_values() {
     assert!(item.message.contains("argocd-controller looks like a controller"), "{}", item.message);
 }
 
-/// What others put into a list of which one entry is ours: their edits move nothing, but what the server does to them does.
+/// Entries that others put into a list of which one entry is ours: their edits do not alter the
+/// digest, but what the server does to them does.
 #[test]
 fn entries_of_others_beside_ours_move_the_digest_only_if_the_apply_changes_them() {
     let owned = json!({"f:spec": {"f:list": {"k:{\"name\":\"ours\"}": {"f:name": {}, "f:size": {}}}}});
@@ -222,7 +223,7 @@ fn paths_of_hidden_lists_name_no_values() {
     let settled = world.item();
     let applied = settled.applied.unwrap();
     assert!(applied.paths.is_empty() && applied.paths_hash.is_some(), "{applied:?}");
-    // Somebody takes it out.
+    // Somebody removes it.
     world.live = Some(served(json!({"tokens": []}), "2", &[]));
     world.conflicts = vec![(".spec.tokens[=\"hunter2\"]".into(), "them".into())];
     let item = world.item();
@@ -247,8 +248,7 @@ fn what_moved_names_path_values_and_manager() {
     let says = "/spec/a is 5 instead of 1, changed by field manager kubectl-edit at 2026-01-01T00:00:00Z";
     assert_eq!(since(&applied, Some(&live))[0].text, says);
     let other = drift::since(&applied, Some(&live), &ours(json!({"a": 7}), &["a"]), &owned, lens, &redactor);
-    let neither =
-        "/spec/a is 5, last written by field manager kubectl-edit at 2026-01-01T00:00:00Z, and becomes 7 by this plan";
+    let neither = "/spec/a is 5, last written by field manager kubectl-edit at 2026-01-01T00:00:00Z, and becomes 7 under this plan";
     assert_eq!(other[0].text, neither, "nobody moved it away from what was never applied");
     assert!(since(&applied, Some(&before)).is_empty());
     assert!(since(&applied, None)[0].text.contains("deleted"));
@@ -274,7 +274,8 @@ fn s6_another_spelling_of_a_quantity_is_no_drift() {
     assert_eq!(drift::since(&applied, Some(&live), &before, &owned, lens, &redactor).len(), 1);
 }
 
-/// A map that is wanted empty is ours only as such: what others put into it moves nothing.
+/// Only the existence of a map that is desired empty is ours: what others put into it alters
+/// nothing.
 #[test]
 fn what_others_put_into_a_map_that_is_wanted_empty_is_theirs() {
     let plan = |inside: Value| {
@@ -305,7 +306,7 @@ fn s3_what_an_atomic_list_or_map_loses_is_named() {
         item.message
     );
 
-    // What we put there ourselves is nobody else's, until somebody else claims the list too.
+    // Entries that we put there belong to nobody else, until somebody else claims the list too.
     world.live = Some(ours(json!({"list": ["ours", "ours of before"]}), &["list"]));
     world.result = ours(json!({"list": ["ours"]}), &["list"]);
     assert!(world.item().lost.is_empty());
@@ -324,7 +325,8 @@ fn an_entry_of_a_map_list_that_changes_is_not_lost() {
     assert!(world.item().lost.is_empty());
 }
 
-/// What the server adds inside an entry of ours is reviewed by its path, as it is outside of lists.
+/// Fields that the server adds inside an entry of ours are reviewed by their path, as outside of
+/// lists.
 #[test]
 fn defaults_inside_an_entry_of_ours_move_the_digest() {
     let owned = json!({"f:spec": {"f:list": {"k:{\"name\":\"a\"}": {"f:name": {}, "f:size": {}}}}});
@@ -354,12 +356,13 @@ fn s1_what_stays_although_it_is_not_wanted_is_said_with_its_owner() {
     world.draft.unwanted = vec!["/spec/c".into(), "/spec/d".into()];
     let item = world.item();
     assert_eq!(item.operation, Operation::NoChange);
-    let owns = "kubectl-client-side-apply owns it, and an apply can't take it away";
+    let owns = "kubectl-client-side-apply owns it, and an apply can't remove it";
     assert_eq!(item.kept, [format!("/spec/b stays 2: {owns}"), format!("/spec/c stays 3: {owns}")]);
     assert!(item.message.contains(&item.kept[1]), "{}", item.message);
 }
 
-/// S19: only the exact name, applied, without subresource, is ours; the name without a profile is that of the Go program.
+/// S19: only the exact name, applied, without subresource, is ours; the name without a profile is
+/// that of the Go program.
 #[test]
 fn s19_only_the_exact_manager_is_ours() {
     let entries = [
@@ -399,7 +402,8 @@ fn impact_follows_what_changes() {
     assert_eq!(world.item().severity, Severity::Low);
 }
 
-/// Fault R21: below a free-form field another manager took the leaves of a map that was ours: what stays of it is theirs, and not said of us.
+/// Fault R21: below a free-form field another manager took over the leaves of a map that was ours:
+/// the rest is theirs and is not reported as ours.
 #[test]
 fn r21_what_stays_below_a_free_form_field_is_not_said_of_its_parents() {
     let theirs = |fields: Value| json!({"manager": "them", "operation": "Apply", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:spec": fields}});
@@ -410,7 +414,7 @@ fn r21_what_stays_below_a_free_form_field_is_not_said_of_its_parents() {
         (json!({"f:config": {"f:ignition": {"f:version": {}}}}), vec![]),
         (
             json!({"f:config": {"f:ignition": {}}}),
-            vec!["/spec/config/ignition stays {\"version\":\"3.2.0\"}: them owns it, and an apply can't take it away"],
+            vec!["/spec/config/ignition stays {\"version\":\"3.2.0\"}: them owns it, and an apply can't remove it"],
         ),
     ] {
         let result = served(spec.clone(), "1", &[entry(US, "Apply", &["a"]), theirs(owned)]);
@@ -491,7 +495,7 @@ fn the_words_of_a_refusal_are_not_reviewed() {
     assert_eq!((item("one").operation, item("one").message.as_str()), (Operation::Blocked, "one"));
 }
 
-/// Fault T8: each of the thousands of entries of a list is found without a look at all the others.
+/// Fault T8: each of thousands of list entries is found without examining all the others.
 #[test]
 fn t8_thousands_of_list_entries_of_ours_are_planned() {
     const ENTRIES: usize = 3_000;

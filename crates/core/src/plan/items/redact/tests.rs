@@ -1,4 +1,4 @@
-//! What is hidden, and what is not: of objects, and in everything that an item shows.
+//! What is hidden and what is not: in objects, and in everything that an item shows.
 
 use std::sync::Arc;
 
@@ -61,18 +61,19 @@ fn file(mode: u32) -> Value {
     json!({"path": "/etc/f", "mode": mode, "contents": {"source": "data:,canary"}})
 }
 
-/// defect D76: what was in an object before is shown to everybody who may read the plan.
+/// defect D76: everybody who may read the plan was shown what was in an object before.
 #[test]
 fn what_a_machine_lets_only_the_owner_read_is_not_shown() {
     let files = |file: Value| machine_config(json!({"storage": {"files": [file]}}));
     let users = json!([{"name": "core", "passwordHash": "canary"}]);
     let object = machine_config(json!({"storage": {"files": [file(0o600), file(0o400)]}, "passwd": {"users": users}}));
     assert!(!Redactor::new(&[], &[&object]).show(&object).to_string().contains("canary"));
-    // Private in one of the states is private: a plan must not show what it would lay open.
+    // A file that is private in one of the states is hidden in both: a plan must not reveal what it
+    // would make readable.
     let (before, after) = (files(file(0o600)), files(file(0o644)));
     let redactor = Redactor::new(&[], &[&before, &after]);
     assert!(!redactor.show(&after).to_string().contains("canary"));
-    // Also where only one of the states has a header.
+    // Even if only one of the states has a header.
     let mut headless = files(file(0o600));
     headless["spec"]["config"].as_object_mut().unwrap().remove("ignition");
     let redactor = Redactor::new(&[], &[&before, &headless]);
@@ -130,7 +131,7 @@ fn t10_of_a_document_nothing_is_shown() {
 const US: &str = "virt-advisor-operator/p";
 static DOCUMENTED: Document = Document { field: "/data/config.yaml", settings: "ours:\n  size: 1\n" };
 
-/// The document as the server has it, written last by `manager`.
+/// The document as the server has it, last written by `manager`.
 fn documented(text: &str, manager: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n", "uid": "u", "resourceVersion": "1", "managedFields": [
         {"manager": manager, "operation": "Apply", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {"f:config.yaml": {}}}}]},
@@ -143,7 +144,7 @@ fn draft() -> Draft {
     Draft::new("item", Body::Ensure(desired), "is wanted")
 }
 
-/// Applying `result` over `live`, whose document somebody else owns.
+/// The item of applying `result` over `live`, whose document somebody else owns.
 fn taken_over(live: &Value, result: &Value, remembered: Option<&crate::api::Item>) -> PlanItem {
     let desired = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}, "data": result["data"]});
     let path = fields::from_cause(".data.config.yaml", &[fields::Lookup::of(live), fields::Lookup::of(result)]);
@@ -156,7 +157,7 @@ fn taken_over(live: &Value, result: &Value, remembered: Option<&crate::api::Item
     compose(&draft(), Some(&DOCUMENTED), US, preview, Effect::default(), remembered)
 }
 
-/// All that is shown of an item, or told of it later.
+/// Everything that is shown of an item, or reported about it later.
 fn all_of(item: &PlanItem) -> String {
     let PlanItem { diff, shown, message, conflicts, lost, kept, overrides, moved, glimpses, since, .. } = item;
     format!("{diff} {shown} {message} {conflicts:?} {lost:?} {kept:?} {overrides:?} {moved:?} {glimpses:?} {since:?}")
@@ -175,7 +176,7 @@ fn t10_of_a_document_that_others_keep_only_the_lines_that_change_are_shown() {
     );
     let conflict = &item.conflicts[0];
     assert_eq!((conflict.live.as_ref(), conflict.desired.as_ref()), (Some(&json!(DOCUMENT)), Some(&json!(DOCUMENT))));
-    assert!(item.message.contains("Of /data/config.yaml only the lines that change are shown"), "{}", item.message);
+    assert!(item.message.contains("Only the changed lines of /data/config.yaml are shown"), "{}", item.message);
     assert!(item.desired.to_string().contains("canary"), "what is sent is the real thing");
 }
 
@@ -193,15 +194,15 @@ fn t10_drift_of_a_document_is_told_without_its_text() {
     let moved = drift::since(&memory, Some(&edited), &applied, &owned, lens, &redactor);
     assert_eq!(
         moved[0].text,
-        "/data/config.yaml is not as it was applied, changed by field manager kubectl-edit at 2026-01-02T00:00:00Z"
+        "/data/config.yaml differs from what was applied, changed by field manager kubectl-edit at 2026-01-02T00:00:00Z"
     );
     let drifted = taken_over(&edited, &applied, None);
     assert!(!all_of(&drifted).contains("canary"), "{}", all_of(&drifted));
-    // What has moved between two plans is told by who wrote it.
+    // A change of the document between two plans is reported by who wrote it.
     let between = drift::between(&settled.glimpses, &drift::glimpses(&edited, &owned, false, &redactor));
     assert_eq!(
         between,
-        ["/data/config.yaml was written again, changed by field manager kubectl-edit at 2026-01-02T00:00:00Z"]
+        ["/data/config.yaml was rewritten, changed by field manager kubectl-edit at 2026-01-02T00:00:00Z"]
     );
     assert!(drift::between(&settled.glimpses, &settled.glimpses).is_empty());
     let unmoved = crate::plan::items::from_preview::unmoved(&draft(), Some(&DOCUMENTED), &settled, &applied).unwrap();
@@ -270,16 +271,13 @@ fn t11_how_many_values_are_hidden_is_said() {
     let draft = Draft::new("item", Body::Ensure(json!({})), "is wanted");
     let changed = planned(&draft, Some(&live), &config("two"));
     assert!(changed.diff.contains("passwordHash: (hidden "), "{}", changed.diff);
-    assert!(changed.message.ends_with(" 21 values are not shown, since they are secret."), "{}", changed.message);
-    // Those that are nowhere in what is shown are not counted: the desired object is too large here.
+    assert!(changed.message.ends_with(" 21 secret values are not shown."), "{}", changed.message);
+    // Secrets that appear in nothing that is shown are not counted: the desired object is too large
+    // here.
     let mut large = config("two");
     large["spec"]["config"]["systemd"] = json!("x".repeat(10_000));
     let item = planned(&draft, Some(&live), &large);
-    assert!(
-        item.shown.is_null() && item.message.ends_with(" 3 values are not shown, since they are secret."),
-        "{}",
-        item.message
-    );
+    assert!(item.shown.is_null() && item.message.ends_with(" 3 secret values are not shown."), "{}", item.message);
     let open = planned(&draft, None, &json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "(hidden 1)"}}));
     assert!(!open.message.contains("secret"), "{}", open.message);
 }

@@ -11,7 +11,7 @@ use crate::kinds::CLUSTER_ROLE_BINDING;
 pub(super) const FEATURE: Feature = Feature {
     name: "auditLogging",
     choice: |features| features.audit_logging,
-    does: "keeps what people do to the API among the logs, without what the system does to itself",
+    does: "stores API audit logs of user activity, without requests of system components",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-audit-logging"),
     named_by: None,

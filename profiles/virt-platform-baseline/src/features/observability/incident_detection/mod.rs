@@ -8,7 +8,7 @@ use crate::kinds::UI_PLUGIN;
 pub(super) const FEATURE: Feature = Feature {
     name: "incidentDetection",
     choice: |features| features.incident_detection,
-    does: "groups alerts that belong together into incidents, by an analyzer that the console's plugin for monitoring starts",
+    does: "groups related alerts into incidents, with an analyzer that the monitoring plugin of the console starts",
     maturity: Maturity::DeveloperPreview,
     asked_by: AskedBy::Annotation("enable-incident-detection"),
     named_by: None,
