@@ -18,7 +18,7 @@ pub(super) const FAILED: u8 = 2;
 
 /// The summary, and every item with its diff.
 pub(super) fn live(plan: &Plan) -> String {
-    items(plan, &figures::in_figures(plan), |item| item.severity.to_string())
+    items(plan, &figures::in_figures(plan), |item| item.review.severity.to_string())
 }
 
 /// Like [`live`], for a plan that was made without a cluster: it is not known which machines
@@ -30,7 +30,7 @@ pub(super) fn approximate(plan: &Plan, followed: impl Fn(&PlanItem) -> bool) -> 
     );
     items(plan, &heading, |item| match !item.operation.leaves_alone() && followed(item) {
         true => "High if a MachineConfigPool selects it".to_owned(),
-        false => item.severity.to_string(),
+        false => item.review.severity.to_string(),
     })
 }
 
@@ -47,17 +47,17 @@ fn items(plan: &Plan, heading: &str, impact: impl Fn(&PlanItem) -> String) -> St
             item.wave,
             impact(item)
         );
-        for line in item.message.lines() {
+        for line in item.review.message.lines() {
             let _ = writeln!(text, "# {line}");
         }
-        for conflict in &item.conflicts {
+        for conflict in &item.review.conflicts {
             let _ = writeln!(text, "# takes {} over from {}", conflict.path, conflict.manager);
         }
-        for lost in &item.lost {
+        for lost in &item.review.lost {
             let _ = writeln!(text, "# loses {lost}");
         }
         if item.operation != Operation::NoChange {
-            text.push_str(&item.diff);
+            text.push_str(&item.review.diff);
         }
     }
     if !plan.left_out.is_empty() {

@@ -137,16 +137,25 @@ fn every_change_is_shown_and_no_secret_is() {
         let item = compose(&draft, None, "us", preview, Effect::default(), None);
         let unchanged = without_noise(&live) == without_noise(&result);
         prop_assert_eq!(item.operation == Operation::NoChange, unchanged);
-        prop_assert_eq!(item.diff.is_empty(), unchanged, "{}", item.diff);
+        prop_assert_eq!(item.review.diff.is_empty(), unchanged, "{}", item.review.diff);
         let allowed = 2 * UNFOLDED + FOR_EACH_BYTE * (size(&live) + size(&result) + 64);
-        prop_assert!(item.diff.len() <= allowed, "{} bytes of {} and {}", item.diff.len(), size(&live), size(&result));
-        let told = format!("{} {} {:?} {:?} {}", item.diff, item.shown, item.lost, item.replaced, item.message);
+        prop_assert!(
+            item.review.diff.len() <= allowed,
+            "{} bytes of {} and {}",
+            item.review.diff.len(),
+            size(&live),
+            size(&result)
+        );
+        let told = format!(
+            "{} {} {:?} {:?} {}",
+            item.review.diff, item.review.shown, item.review.lost, item.review.replaced, item.review.message
+        );
         prop_assert!(!told.contains(SECRET), "{told}");
         let _ = unmoved(&draft, None, &item, &live);
         let removal =
             Preview::Removal { live: Some(Arc::new(live)), result: None, leaves: None, stays_for: Vec::new() };
         let removal = compose(&draft, None, "us", removal, Effect::default(), None);
-        prop_assert!(!removal.diff.contains(SECRET) && removal.diff.len() <= allowed);
+        prop_assert!(!removal.review.diff.contains(SECRET) && removal.review.diff.len() <= allowed);
         Ok(())
     });
 }

@@ -108,7 +108,7 @@ fn an_item(name: &str, wave: u32, changes: bool, machines: u32, fails: bool) -> 
     };
     let mut item = item(&draft, None, "us", preview, effect, None);
     if fails {
-        item.rollout = Rollout::Failed("Stalled".to_owned());
+        item.live.rollout = Rollout::Failed("Stalled".to_owned());
     }
     item
 }

@@ -28,9 +28,9 @@ impl Gathering<'_> {
         let mut items: Vec<_> = items.collect();
         cache.retain_times();
         for item in &mut items {
-            item.in_effect_since = cache.in_effect_since(&item.name, self.is_waited_for(item), self.now);
-            if !cache.is_troubled(&item.name, item.trouble.is_some(), self.ctx.patience) {
-                item.trouble = None;
+            item.live.in_effect_since = cache.in_effect_since(&item.name, self.is_waited_for(item), self.now);
+            if !cache.is_troubled(&item.name, item.live.trouble.is_some(), self.ctx.patience) {
+                item.live.trouble = None;
             }
         }
         Ok(items)
@@ -65,9 +65,10 @@ impl Gathering<'_> {
         let items = self.engine.items(task, reused).await?;
         let mut previewed = BTreeMap::new();
         for ((draft, item), circumstances) in drafts.iter().zip(items).zip(circumstances) {
-            let mut known = CachedItem { followed: item.followed.clone(), circumstances, draft: draft.clone(), item };
+            let mut known =
+                CachedItem { followed: item.live.followed.clone(), circumstances, draft: draft.clone(), item };
             if let Some(item) = self.remembered(&draft.name) {
-                known.item.since = cache.since(item, &known.item);
+                known.item.live.changed_since_shown = cache.since(item, &known.item);
             }
             self.add_rollout(&mut known, &mut cache.slow).await?;
             previewed.insert(draft.name.clone(), known);
@@ -88,7 +89,7 @@ impl Gathering<'_> {
     /// not by who made it known to them.
     fn is_waited_for(&self, item: &PlanItem) -> bool {
         let under_way = self.remembered(&item.name).is_some_and(|item| item.state == ItemState::InProgress);
-        let is_done = item.operation == Operation::NoChange && matches!(item.rollout, Rollout::Done(_));
+        let is_done = item.operation == Operation::NoChange && matches!(item.live.rollout, Rollout::Done(_));
         under_way && is_done && !self.ctx.rollouts.is_tracked(&item.target)
     }
 

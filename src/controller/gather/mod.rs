@@ -198,14 +198,14 @@ impl Gathering<'_> {
         let is_shown = |item: &PlanItem| {
             status.items.iter().any(|shown| shown.name == item.name && shown.operation == Operation::Blocked)
         };
-        let Some(item) = items.iter().find(|item| item.passing && !is_shown(item)) else {
+        let Some(item) = items.iter().find(|item| item.review.blocked_temporarily && !is_shown(item)) else {
             cache.is_not_blocked();
             return Ok(());
         };
         if cache.blocked_for() > PATIENCE {
             return Ok(());
         }
-        Err(GatherError::Passing { object: item.target.to_string(), problem: item.message.clone() })
+        Err(GatherError::Passing { object: item.target.to_string(), problem: item.review.message.clone() })
     }
 }
 

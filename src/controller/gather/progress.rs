@@ -183,15 +183,15 @@ impl Gathering<'_> {
             let is_made =
                 known.item.operation == Operation::NoChange && self.ctx.rollouts.is_tracked(&known.item.target);
             let Some(item) = under_way.filter(|_| is_made) else { return Ok(()) };
-            match (&known.item.uid, &known.item.resource_version, &known.followed) {
+            match (&known.item.live.uid, &known.item.live.resource_version, &known.followed) {
                 (None, None, _) => {
                     let gone = Tracked::Removed { target: known.item.target.clone(), pools: item.pools.clone() };
-                    known.item.rollout = progress(self.ctx, &gone, ChangeKind::New).await?;
+                    known.item.live.rollout = progress(self.ctx, &gone, ChangeKind::New).await?;
                     known.followed = Some(gone);
                 }
                 // Others own fields of it, and it stays without ours.
                 (Some(_), Some(_), Some(left)) => {
-                    known.item.rollout = progress(self.ctx, left, ChangeKind::Edited).await?
+                    known.item.live.rollout = progress(self.ctx, left, ChangeKind::Edited).await?
                 }
                 // It is being deleted, but still exists.
                 _ => {}
@@ -201,12 +201,12 @@ impl Gathering<'_> {
         // Blocked and skipped items are not waited for, whether their objects exist or not.
         let is_followed = !matches!(known.item.operation, Operation::Blocked | Operation::Skipped);
         if let Some(object) = known.followed.as_ref().filter(|_| is_followed) {
-            known.item.overridden = BTreeMap::new();
-            known.item.rollout = match known.item.uid {
+            known.item.live.overridden = BTreeMap::new();
+            known.item.live.rollout = match known.item.live.uid {
                 Some(_) => {
                     let rollout = self.confirmed(item, object).await?;
                     if known.item.operation == Operation::NoChange {
-                        known.item.overridden = self.ctx.rollouts.overridden(object);
+                        known.item.live.overridden = self.ctx.rollouts.overridden(object);
                     }
                     let under_way = item.is_some_and(|item| item.state == ItemState::InProgress);
                     if under_way {

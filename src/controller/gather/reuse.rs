@@ -71,7 +71,7 @@ impl Gathering<'_> {
         let Ok(live) = self.engine.get(&kind, target.namespace.as_deref(), &target.name).await else {
             return Ok(None);
         };
-        if known.item.resource_version == live.as_deref().and_then(version) {
+        if known.item.live.resource_version == live.as_deref().and_then(version) {
             return Ok(Some(known.item.clone()));
         }
         // Somebody edited fields that do not concern us: no request is needed. Except when this

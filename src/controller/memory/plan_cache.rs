@@ -108,7 +108,7 @@ impl PlanCache {
     pub(in crate::controller) fn show(&mut self, items: &[Item], plan: &Plan) {
         for fresh in &plan.items {
             if items.iter().any(|item| item.name == fresh.name && item.item_hash == fresh.hash) {
-                self.shown.insert(fresh.name.clone(), (fresh.hash.clone(), fresh.glimpses.clone()));
+                self.shown.insert(fresh.name.clone(), (fresh.hash.clone(), fresh.live.glimpses.clone()));
             }
         }
     }
@@ -121,7 +121,7 @@ impl PlanCache {
                 Vec::new()
             }
             Some((hash, before)) if *hash == item.item_hash && *hash != fresh.hash => {
-                drift::between(before, &fresh.glimpses)
+                drift::between(before, &fresh.live.glimpses)
             }
             Some(_) | None => Vec::new(),
         }

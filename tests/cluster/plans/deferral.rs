@@ -48,10 +48,14 @@ async fn p19_what_an_earlier_item_brings_is_deferred_and_planned_anew_afterwards
     let plan = world.plan(&drafts).await;
     let operations: Vec<_> = plan.items.iter().map(|item| item.operation).collect();
     let (create, deferred) = (Operation::Create, Operation::Deferred);
-    assert_eq!(operations, [create, create, create, deferred, deferred], "{}", plan.items[0].message);
+    assert_eq!(operations, [create, create, create, deferred, deferred], "{}", plan.items[0].review.message);
     let object = &plan.items[3];
-    assert!(object.diff.contains("+  a: b\n") && object.message.contains("Not previewed"), "{}", object.message);
-    assert!(object.message.contains("before item namespace is applied"), "{}", object.message);
+    assert!(
+        object.review.diff.contains("+  a: b\n") && object.review.message.contains("Not previewed"),
+        "{}",
+        object.review.message
+    );
+    assert!(object.review.message.contains("before item namespace is applied"), "{}", object.review.message);
     let asked = world.plane.audit().since(&mark);
     assert!(
         asked.iter().all(|request| request.namespace != "planned" || request.name == "planned"),
@@ -73,7 +77,11 @@ async fn p19_what_an_earlier_item_brings_is_deferred_and_planned_anew_afterwards
     }
     let operations: Vec<_> = after.items.iter().map(|item| item.operation).collect();
     assert_eq!(operations, [Operation::NoChange, Operation::NoChange, create, create, create]);
-    assert!(after.items[4].diff.contains("+  size: 3\n"), "a real preview, with defaults: {}", after.items[4].diff);
+    assert!(
+        after.items[4].review.diff.contains("+  size: 3\n"),
+        "a real preview, with defaults: {}",
+        after.items[4].review.diff
+    );
     assert_ne!(after.digest, plan.digest, "it waits for another approval");
     world.delete(&namespace("planned")).await;
 }
@@ -85,13 +93,17 @@ async fn what_comes_later_than_it_is_needed_is_a_fault_of_the_profile() {
     let plan = world.plan(&drafts).await;
     assert_eq!(plan.items[0].operation, Operation::Blocked);
     assert!(
-        plan.items[0].message.contains("namespace planned is created only by the later item namespace"),
+        plan.items[0].review.message.contains("namespace planned is created only by the later item namespace"),
         "{}",
-        plan.items[0].message
+        plan.items[0].review.message
     );
     // Without anybody who brings it, the remedy is the administrator's.
     let alone = world.item(&in_namespace("planned")).await;
-    assert!(alone.message.starts_with("namespace planned does not exist: create it"), "{}", alone.message);
+    assert!(
+        alone.review.message.starts_with("namespace planned does not exist: create it"),
+        "{}",
+        alone.review.message
+    );
 }
 
 /// Namespace and kind are brought by two items: it is enough that one of them is still to come.
@@ -104,5 +116,10 @@ async fn p19_an_object_in_a_namespace_that_is_there_waits_for_its_kind() {
     let drafts = [draft("namespace", &namespace("default")), draft("kind", &crd), wave(1, draft("gadget", &gadget))];
     let plan = world.plan(&drafts).await;
     let operations: Vec<_> = plan.items.iter().map(|item| item.operation).collect();
-    assert_eq!(operations, [Operation::NoChange, Operation::Create, Operation::Deferred], "{}", plan.items[2].message);
+    assert_eq!(
+        operations,
+        [Operation::NoChange, Operation::Create, Operation::Deferred],
+        "{}",
+        plan.items[2].review.message
+    );
 }

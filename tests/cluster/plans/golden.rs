@@ -133,9 +133,11 @@ fn cases() -> Vec<Case> {
 }
 
 fn shown(title: &str, item: &PlanItem) -> String {
-    let mut text =
-        format!("== {title}: {:?} {}, impact {:?}\n{}\n", item.operation, item.target, item.severity, item.message);
-    for conflict in &item.conflicts {
+    let mut text = format!(
+        "== {title}: {:?} {}, impact {:?}\n{}\n",
+        item.operation, item.target, item.review.severity, item.review.message
+    );
+    for conflict in &item.review.conflicts {
         let value = |value: &Option<Value>| value.as_ref().map_or_else(|| "absent".to_owned(), Value::to_string);
         text.push_str(&format!(
             "takes {} from {}: {} -> {}\n",
@@ -145,10 +147,10 @@ fn shown(title: &str, item: &PlanItem) -> String {
             value(&conflict.desired)
         ));
     }
-    for lost in &item.lost {
+    for lost in &item.review.lost {
         text.push_str(&format!("loses {lost}\n"));
     }
-    format!("{text}{}\n", item.diff)
+    format!("{text}{}\n", item.review.diff)
 }
 
 fn removal(object: &Value) -> Draft {

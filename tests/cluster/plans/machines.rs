@@ -44,18 +44,22 @@ fn swap(script: &str, more: Value) -> Value {
 async fn m8_the_pools_that_render_it_and_their_machines_are_in_the_item_and_the_summary() {
     let world = World::with_machines().await;
     let item = world.item(&psi()).await;
-    assert_eq!((item.operation, item.severity), (Operation::Create, Severity::High));
+    assert_eq!((item.operation, item.review.severity), (Operation::Create, Severity::High));
     assert_eq!(
-        item.effect.pools,
+        item.review.effect.pools,
         [(
             "worker".to_owned(),
             PoolEffect { machines: 3, at_once: 1, max_unavailable: Some("1".into()), ..PoolEffect::default() }
         )]
         .into()
     );
-    assert!(item.message.contains("Reboots the 3 machines of pool worker, one by one."), "{}", item.message);
+    assert!(
+        item.review.message.contains("Reboots the 3 machines of pool worker, one by one."),
+        "{}",
+        item.review.message
+    );
     let master = world.item(&machine_config("99-master", "master", json!({"kernelArguments": ["psi=1"]}))).await;
-    assert!(master.message.contains("Reboots the only machine of pool master."), "{}", master.message);
+    assert!(master.review.message.contains("Reboots the only machine of pool master."), "{}", master.review.message);
 
     // A custom pool renders what is meant for workers too.
     let pool = json!({
@@ -67,14 +71,14 @@ async fn m8_the_pools_that_render_it_and_their_machines_are_in_the_item_and_the_
     world.see_pools().await;
     let plan = world.plan(&[draft("psi", &psi())]).await;
     let item = &plan.items[0];
-    assert_eq!(item.effect.pools.keys().collect::<Vec<_>>(), ["worker"], "a pool without machines reboots none");
-    assert!(item.message.contains("Pool infra has no machines now"), "{}", item.message);
-    assert!(item.message.contains("MachineConfigPool infra is paused"), "{}", item.message);
+    assert_eq!(item.review.effect.pools.keys().collect::<Vec<_>>(), ["worker"], "a pool without machines reboots none");
+    assert!(item.review.message.contains("Pool infra has no machines now"), "{}", item.review.message);
+    assert!(item.review.message.contains("MachineConfigPool infra is paused"), "{}", item.review.message);
     assert!(advisor_core::plan::figures::in_figures(&plan).contains("3 machines reboot (pool worker)"));
 
     let astray = world.item(&machine_config("99-gpu", "gpu", json!({"kernelArguments": ["psi=1"]}))).await;
     assert_eq!(astray.operation, Operation::Blocked);
-    assert!(astray.message.contains("no MachineConfigPool selects"), "{}", astray.message);
+    assert!(astray.review.message.contains("no MachineConfigPool selects"), "{}", astray.review.message);
 }
 
 /// M6, and facts on rendering: whether the rendered result changes is read off what is rendered.
@@ -94,8 +98,8 @@ async fn m6_what_the_machines_have_already_is_told_from_what_they_have_not() {
     );
     let mark = world.plane.audit().mark();
     let item = world.item(&same).await;
-    assert!(item.effect.pools.is_empty() && item.severity != Severity::High, "{}", item.message);
-    assert!(item.message.contains("have all of it already: none reboots"), "{}", item.message);
+    assert!(item.review.effect.pools.is_empty() && item.review.severity != Severity::High, "{}", item.review.message);
+    assert!(item.review.message.contains("have all of it already: none reboots"), "{}", item.review.message);
     let asked = world.plane.audit().since(&mark);
     assert_eq!(
         asked.iter().filter(|request| request.resource == "machineconfigs").count(),
@@ -106,12 +110,13 @@ async fn m6_what_the_machines_have_already_is_told_from_what_they_have_not() {
     // An argument that is rendered already, from another MachineConfig.
     let argument = rendered["spec"]["kernelArguments"][0].as_str().unwrap().to_owned();
     let item = world.item(&machine_config("99-again", "worker", json!({"kernelArguments": [argument]}))).await;
-    assert_eq!(item.effect.machines(), 3, "arguments are joined, duplicates kept");
+    assert_eq!(item.review.effect.machines(), 3, "arguments are joined, duplicates kept");
     assert!(
-        item.message
+        item.review
+            .message
             .contains(&format!("Kernel argument {argument} is already provided by 97-worker-generated-kubelet")),
         "{}",
-        item.message
+        item.review.message
     );
 }
 
@@ -128,13 +133,22 @@ async fn m15_files_and_units_are_shown_as_the_machine_will_have_them() {
         "+  kernelArguments:\n+  - a=1\n",
         "+      - contents: (hidden 1)\n+        mode: 384 (octal 0600)\n",
     ] {
-        assert!(new.diff.contains(line), "{line}: {}", new.diff);
+        assert!(new.review.diff.contains(line), "{line}: {}", new.review.diff);
     }
-    assert!(!new.diff.contains("canary") && !new.diff.contains("base64"), "{}", new.diff);
+    assert!(!new.review.diff.contains("canary") && !new.review.diff.contains("base64"), "{}", new.review.diff);
     world.execute(&new).await;
     let changed = world.item(&swap("#!/bin/sh\nset -e\nswapon --all\n", json!([]))).await;
-    assert!(changed.diff.contains("\n-            swapon -a\n+            swapon --all\n"), "{}", changed.diff);
-    assert_eq!((changed.diff.matches("\n-").count(), changed.diff.matches("\n+").count()), (1, 2), "{}", changed.diff);
+    assert!(
+        changed.review.diff.contains("\n-            swapon -a\n+            swapon --all\n"),
+        "{}",
+        changed.review.diff
+    );
+    assert_eq!(
+        (changed.review.diff.matches("\n-").count(), changed.review.diff.matches("\n+").count()),
+        (1, 2),
+        "{}",
+        changed.review.diff
+    );
 
     // The digest is of what travels: another encoding of the same contents is another plan, and is seen.
     let mut percent = swap("#!/bin/sh\nset -e\nswapon -a\n", json!([]));
@@ -142,10 +156,10 @@ async fn m15_files_and_units_are_shown_as_the_machine_will_have_them() {
         json!("data:,%23!/bin/sh%0Aset%20-e%0Aswapon%20-a%0A");
     let encoded = world.item(&percent).await;
     assert_eq!(encoded.operation, Operation::Update);
-    assert!(encoded.diff.contains("+          source: data:,%23!/bin/sh"), "{}", encoded.diff);
+    assert!(encoded.review.diff.contains("+          source: data:,%23!/bin/sh"), "{}", encoded.review.diff);
     let binary = json!([{"path": "/etc/blob", "mode": 420, "contents": {"source": base64(&[0, 255, 1])}}]);
     let with_blob = world.item(&swap("#!/bin/sh\nset -e\nswapon -a\n", binary)).await;
-    assert!(with_blob.diff.contains("3 bytes of binary contents, sha256 "), "{}", with_blob.diff);
+    assert!(with_blob.review.diff.contains("3 bytes of binary contents, sha256 "), "{}", with_blob.review.diff);
 }
 
 /// KubeletConfigs: the pools they select, and what the controllers would refuse after the server has taken it.
@@ -159,31 +173,40 @@ async fn a_kubelet_config_says_whose_kubelets_restart() {
         })
     };
     let item = world.item(&config(json!({"maxPods": 300, "systemReserved": {"memory": "1Gi"}}))).await;
-    assert_eq!((item.severity, item.effect.machines()), (Severity::High, 3));
-    assert!(item.message.contains("The kubelet of each machine of pool worker restarts"), "{}", item.message);
+    assert_eq!((item.review.severity, item.review.effect.machines()), (Severity::High, 3));
     assert!(
-        item.diff.contains("+  kubeletConfig:\n+    maxPods: 300\n+    systemReserved:\n+      memory: 1Gi\n"),
+        item.review.message.contains("The kubelet of each machine of pool worker restarts"),
         "{}",
-        item.diff
+        item.review.message
+    );
+    assert!(
+        item.review.diff.contains("+  kubeletConfig:\n+    maxPods: 300\n+    systemReserved:\n+      memory: 1Gi\n"),
+        "{}",
+        item.review.diff
     );
     world.execute(&item).await;
     assert_eq!(
-        world.item(&config(json!({"maxPods": 300, "systemReserved": {"memory": "1Gi"}}))).await.effect.machines(),
+        world
+            .item(&config(json!({"maxPods": 300, "systemReserved": {"memory": "1Gi"}})))
+            .await
+            .review
+            .effect
+            .machines(),
         0
     );
     let refused = world.item(&config(json!({"failSwapOn": false}))).await;
     assert_eq!(refused.operation, Operation::Blocked);
     assert!(
-        refused.message.contains("the Machine Config Operator rejects /spec/kubeletConfig/failSwapOn"),
+        refused.review.message.contains("the Machine Config Operator rejects /spec/kubeletConfig/failSwapOn"),
         "{}",
-        refused.message
+        refused.review.message
     );
 }
 
 /// What machines must have is all of the object, also what others put into it: else an edit would be waited for in vain.
 /// What is kept of the object to track it.
 fn tracked(item: &PlanItem) -> &Value {
-    match item.followed.as_ref() {
+    match item.live.followed.as_ref() {
         Some(Tracked::Object(object)) => object,
         other => panic!("{other:?}"),
     }
@@ -203,7 +226,7 @@ async fn a_rollout_is_followed_by_the_object_as_it_is() {
         (&json!(["usbguard"]), &json!(["psi=1"]))
     );
     let astray = world.item(&machine_config("99-gpu", "gpu", json!({"kernelArguments": ["psi=1"]}))).await;
-    assert!(astray.followed.is_some(), "a pool that comes may change the verdict");
+    assert!(astray.live.followed.is_some(), "a pool that comes may change the verdict");
 }
 
 /// What a pool has rendered is large, and is read once for all items of a plan.
@@ -221,7 +244,7 @@ async fn what_a_pool_has_rendered_is_read_once_for_all_items() {
         .collect();
     let mark = world.plane.audit().mark();
     let plan = world.plan(&drafts).await;
-    assert!(plan.items.iter().all(|item| item.effect.machines() == 3));
+    assert!(plan.items.iter().all(|item| item.review.effect.machines() == 3));
     let asked = world.plane.audit().since(&mark);
     assert_eq!(asked.iter().filter(|request| request.name.starts_with("rendered-")).count(), 1);
 }
@@ -232,7 +255,7 @@ async fn a_role_that_moves_reboots_both_pools() {
     let world = World::with_machines().await;
     world.create(&machine_config("99-x", "worker", json!({"kernelArguments": ["x=1"]})), "somebody").await;
     let item = world.item(&machine_config("99-x", "master", json!({"kernelArguments": ["x=1"]}))).await;
-    assert_eq!(item.effect.pools.keys().collect::<Vec<_>>(), ["master", "worker"], "{}", item.message);
+    assert_eq!(item.review.effect.pools.keys().collect::<Vec<_>>(), ["master", "worker"], "{}", item.review.message);
     let image = machine_config("99-image", "worker", json!({"osImageURL": "quay.io/other"}));
-    assert_eq!(world.item(&image).await.effect.machines(), 3, "another operating system reboots");
+    assert_eq!(world.item(&image).await.review.effect.machines(), 3, "another operating system reboots");
 }

@@ -29,26 +29,31 @@ async fn s12_the_owner_of_every_field_that_is_taken_over_is_named() {
             world.create(&theirs, name).await;
         }
         let same = world.item(&widget(json!({"size": 1}))).await;
-        assert_eq!((same.operation, same.conflicts.len()), (Operation::NoChange, 0), "{name}: adopted silently");
+        assert_eq!((same.operation, same.review.conflicts.len()), (Operation::NoChange, 0), "{name}: adopted silently");
 
         let other = world.item(&widget(json!({"size": 2}))).await;
-        let conflict = &other.conflicts[0];
+        let conflict = &other.review.conflicts[0];
         assert_eq!(
             (conflict.path.as_str(), conflict.manager.as_str(), conflict.controller, &conflict.live, &conflict.desired),
             ("/spec/size", name, controller, &Some(json!(1)), &Some(json!(2)))
         );
         assert!(
-            other.needs_review() && other.message.contains(&format!("Takes 1 field over from {name}.")),
+            other.needs_review() && other.review.message.contains(&format!("Takes 1 field over from {name}.")),
             "{}",
-            other.message
+            other.review.message
         );
-        assert_eq!(other.message.contains("looks like a controller"), controller, "{name}: {}", other.message);
+        assert_eq!(
+            other.review.message.contains("looks like a controller"),
+            controller,
+            "{name}: {}",
+            other.review.message
+        );
 
         let absent = world.item(&widget(json!({"set": ["x"]}))).await;
         assert!(
-            absent.conflicts.is_empty() && absent.diff.contains(" text: theirs"),
+            absent.review.conflicts.is_empty() && absent.review.diff.contains(" text: theirs"),
             "{name}: left alone: {}",
-            absent.diff
+            absent.review.diff
         );
         world.delete(&theirs).await;
     }
@@ -62,12 +67,15 @@ async fn s3_entries_of_others_that_an_atomic_list_loses_are_said() {
     world.create(&widget(theirs), "somebody").await;
     let ours = json!({"atomic": ["Ours"], "selector": {"rack": "1"}, "set": ["ours"], "map": [{"name": "ours"}]});
     let item = world.item(&widget(ours)).await;
-    assert_eq!(item.lost, ["/spec/atomic: \"Theirs\"", "/spec/atomic: \"AlsoTheirs\"", "/spec/selector/zone: \"a\""]);
-    assert!(item.message.contains("This removes entries that others added"), "{}", item.message);
+    assert_eq!(
+        item.review.lost,
+        ["/spec/atomic: \"Theirs\"", "/spec/atomic: \"AlsoTheirs\"", "/spec/selector/zone: \"a\""]
+    );
+    assert!(item.review.message.contains("This removes entries that others added"), "{}", item.review.message);
     for kept in [" - theirs\n", " - mode: Slow\n     name: theirs\n"] {
-        assert!(item.diff.contains(kept), "sets and map lists keep what others put there: {}", item.diff);
+        assert!(item.review.diff.contains(kept), "sets and map lists keep what others put there: {}", item.review.diff);
     }
-    assert!(item.diff.contains("\n-  - Theirs\n-  - AlsoTheirs\n"), "{}", item.diff);
+    assert!(item.review.diff.contains("\n-  - Theirs\n-  - AlsoTheirs\n"), "{}", item.review.diff);
 }
 
 /// S1: what we gave up and others own too stays, and so does what should not be there; both are said.
@@ -83,7 +91,7 @@ async fn s1_what_an_apply_can_not_take_away_is_said() {
         assert_eq!(item.operation, Operation::NoChange);
         let owns = format!("{name} owns it, and an apply can't remove it");
         assert_eq!(
-            item.kept,
+            item.review.kept,
             [
                 format!("/spec/size stays 1: {owns}"),
                 format!("/spec/text stays \"theirs\": {owns}"),
@@ -94,13 +102,16 @@ async fn s1_what_an_apply_can_not_take_away_is_said() {
         world.delete(&widget(json!({}))).await;
         world.apply(&widget(json!({"size": 1, "set": ["ours"]})), name).await;
         let item = world.item_of(without.clone()).await;
-        assert_eq!(item.kept, ["/spec/mode stays \"Slow\": no field manager owns it, so it is a default of the kind"]);
+        assert_eq!(
+            item.review.kept,
+            ["/spec/mode stays \"Slow\": no field manager owns it, so it is a default of the kind"]
+        );
         world.apply(&widget(json!({"size": 1, "set": ["ours"]})), &manager(PROFILE)).await;
         world.apply(&widget(json!({"size": 1})), name).await;
         // What is ours alone goes with it.
         without.body = Body::Ensure(widget(json!({"size": 1})));
         let item = world.item_of(without).await;
-        assert!(item.diff.contains("-  set:\n-  - ours\n"), "{}", item.diff);
+        assert!(item.review.diff.contains("-  set:\n-  - ours\n"), "{}", item.review.diff);
         world.delete(&widget(json!({}))).await;
     }
 }
@@ -126,10 +137,12 @@ async fn n1_a_default_of_the_server_beside_our_field_is_said() {
     wanted.unwanted = vec!["/spec/minHealthy".into()];
     let item = world.item_of(wanted).await;
     match (live.pointer("/spec/minHealthy"), item.operation) {
-        (_, Operation::Blocked) => assert!(item.message.contains("refuses"), "{}", item.message),
-        (Some(_), Operation::Update) => assert!(item.kept[0].starts_with("/spec/minHealthy stays"), "{:?}", item.kept),
-        (None, operation) => assert_eq!((operation, item.kept.len()), (Operation::Update, 0)),
-        (Some(_), operation) => panic!("{operation:?}: {}", item.message),
+        (_, Operation::Blocked) => assert!(item.review.message.contains("refuses"), "{}", item.review.message),
+        (Some(_), Operation::Update) => {
+            assert!(item.review.kept[0].starts_with("/spec/minHealthy stays"), "{:?}", item.review.kept)
+        }
+        (None, operation) => assert_eq!((operation, item.review.kept.len()), (Operation::Update, 0)),
+        (Some(_), operation) => panic!("{operation:?}: {}", item.review.message),
     }
 }
 
@@ -143,11 +156,13 @@ async fn s19_what_an_earlier_version_owns_is_taken_over_and_said() {
     let ours = widget(json!({"size": 2}));
     let item = world.item(&ours).await;
     assert!(
-        item.message.contains("(field manager virt-advisor-operator) owns 2 of its fields; 1 of them are taken over"),
+        item.review
+            .message
+            .contains("(field manager virt-advisor-operator) owns 2 of its fields; 1 of them are taken over"),
         "{}",
-        item.message
+        item.review.message
     );
-    assert_eq!(item.conflicts[0].manager, "virt-advisor-operator");
+    assert_eq!(item.review.conflicts[0].manager, "virt-advisor-operator");
     world.execute(&item).await;
     let entries = |object: &Value| object["metadata"]["managedFields"].as_array().unwrap().len();
     let before = entries(&world.get(&ours).await.unwrap());
@@ -165,9 +180,9 @@ async fn a_field_of_another_configuration_is_not_taken_over() {
     let item = world.item(&widget(json!({"size": 2}))).await;
     assert_eq!(item.operation, Operation::Blocked);
     assert!(
-        item.message.starts_with("configuration density wants a different value at /spec/size"),
+        item.review.message.starts_with("configuration density wants a different value at /spec/size"),
         "{}",
-        item.message
+        item.review.message
     );
     assert_eq!(
         world.item(&widget(json!({"size": 1}))).await.operation,
@@ -186,9 +201,9 @@ async fn objects_without_managed_fields_are_planned_like_others() {
     let stripped = world.get(&theirs).await.unwrap();
     assert!(stripped["metadata"].get("managedFields").is_none(), "{stripped}");
     let item = world.item(&widget(json!({"size": 2, "atomic": ["y"]}))).await;
-    let managers: Vec<_> = item.conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
+    let managers: Vec<_> = item.review.conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
     assert_eq!(managers, ["before-first-apply", "before-first-apply"]);
-    assert_eq!(item.lost, ["/spec/atomic: \"x\""]);
+    assert_eq!(item.review.lost, ["/spec/atomic: \"x\""]);
     let applied = world.execute(&item).await;
     assert_eq!(applied["spec"]["size"], 2);
 
@@ -240,15 +255,23 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
         )
         .await;
     let goes = world.item_of(removal("w")).await;
-    assert_eq!(goes.operation, Operation::Remove, "{}", goes.message);
-    assert!(goes.diff.contains("+++ /dev/null") && goes.message.contains("The object is deleted"), "{}", goes.message);
+    assert_eq!(goes.operation, Operation::Remove, "{}", goes.review.message);
+    assert!(
+        goes.review.diff.contains("+++ /dev/null") && goes.review.message.contains("The object is deleted"),
+        "{}",
+        goes.review.message
+    );
     assert!(world.get(&ours).await.is_some(), "planning removes nothing");
 
     world.edit(&ours, json!({"spec": {"text": "theirs"}}), "somebody").await;
     let stays = world.item_of(removal("w")).await;
     assert_eq!(stays.operation, Operation::Remove);
-    assert!(stays.message.contains("the object stays for somebody"), "{}", stays.message);
-    assert!(stays.diff.contains("-  size: 1\n") && stays.diff.contains(" text: theirs"), "{}", stays.diff);
+    assert!(stays.review.message.contains("the object stays for somebody"), "{}", stays.review.message);
+    assert!(
+        stays.review.diff.contains("-  size: 1\n") && stays.review.diff.contains(" text: theirs"),
+        "{}",
+        stays.review.diff
+    );
     assert!(
         matches!(world.try_execute(&goes).await, Err(advisor_cluster::ClusterError::Moved)),
         "the older plan is stale"
@@ -263,14 +286,14 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     });
     let remembered = [serde_json::from_value(remembered).unwrap()];
     let done = world.plan_after(&[removal("w")], &remembered).await.unwrap();
-    assert!(done.is_satisfied(), "{}", done.items[0].message);
+    assert!(done.is_satisfied(), "{}", done.items[0].review.message);
 
     let foreign = world.item_of(removal("w")).await;
     assert_eq!(foreign.operation, Operation::Blocked, "it is not ours any more");
     assert!(
-        foreign.message.contains("can't be removed by this configuration: all of it belongs to somebody"),
+        foreign.review.message.contains("can't be removed by this configuration: all of it belongs to somebody"),
         "{}",
-        foreign.message
+        foreign.review.message
     );
     world.edit(&ours, json!({"metadata": {"finalizers": null}}), "widget-controller").await;
     world.delete(&ours).await;
@@ -282,7 +305,11 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     // What the Go program has applied is ours, too.
     world.apply(&ours, "virt-advisor-operator").await;
     let goes = world.item_of(removal("w")).await;
-    assert!(goes.operation == Operation::Remove && goes.message.contains("The object is deleted"), "{}", goes.message);
+    assert!(
+        goes.operation == Operation::Remove && goes.review.message.contains("The object is deleted"),
+        "{}",
+        goes.review.message
+    );
     assert_eq!(world.try_execute(&goes).await.unwrap().1, None);
 }
 
@@ -357,7 +384,7 @@ async fn what_a_profile_never_creates_it_never_deletes() {
     let plan = Engine::new(&world.cluster, &world.pools, &unheard).plan(Basis::default(), task).await.unwrap();
     let item = &plan.items[0];
     assert_eq!(item.operation, Operation::Remove);
-    assert!(item.message.contains("the object stays for those who installed it"), "{}", item.message);
+    assert!(item.review.message.contains("the object stays for those who installed it"), "{}", item.review.message);
     let left = world.execute(item).await;
     assert_eq!(left["spec"].get("size"), None, "{left}");
 }

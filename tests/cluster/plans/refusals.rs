@@ -14,13 +14,13 @@ use super::world::{World, config_map, draft, widget};
 use controlplane::faults::{self, status};
 
 fn blocked(item: &PlanItem, says: &str) {
-    assert_eq!(item.operation, Operation::Blocked, "{}", item.message);
-    assert!(item.message.contains(says), "{says}: {}", item.message);
+    assert_eq!(item.operation, Operation::Blocked, "{}", item.review.message);
+    assert!(item.review.message.contains(says), "{says}: {}", item.review.message);
 }
 
 /// Plans until the item is blocked with that text: policies and rights take effect a moment after they are stored.
 async fn becomes_blocked(world: &World, object: &Value, says: &str) -> PlanItem {
-    let fits = |item: &PlanItem| item.operation == Operation::Blocked && item.message.contains(says);
+    let fits = |item: &PlanItem| item.operation == Operation::Blocked && item.review.message.contains(says);
     world.until(object, says, fits).await
 }
 
@@ -42,7 +42,11 @@ async fn s18_one_bad_item_hides_no_other() {
         operations,
         [Operation::Update, Operation::Blocked, Operation::Update, Operation::Create, Operation::Update]
     );
-    assert!(plan.items[3].diff.lines().skip(3).all(|line| line.starts_with('+')), "{}", plan.items[3].diff);
+    assert!(
+        plan.items[3].review.diff.lines().skip(3).all(|line| line.starts_with('+')),
+        "{}",
+        plan.items[3].review.diff
+    );
     blocked(&plan.items[1], "spec.mode: unsupported value: supported values: \"Slow\", \"Fast\"");
     assert!(plan.blocked().count() == 1 && !plan.is_satisfied());
 }
@@ -155,7 +159,7 @@ async fn an_object_under_deletion_is_waited_for() {
     world.delete(&ours).await;
     let item = world.item(&ours).await;
     blocked(&item, "is being deleted, held by finalizer example.dev/hold; it will be planned again once it is deleted");
-    assert!(!item.passing, "a finalizer may hold it for days: that is told");
+    assert!(!item.review.blocked_temporarily, "a finalizer may hold it for days: that is told");
     world.edit(&ours, json!({"metadata": {"finalizers": null}}), "somebody").await;
     assert_eq!(world.item(&ours).await.operation, Operation::Create);
 }
@@ -175,7 +179,7 @@ async fn a_missing_right_is_told_as_the_rule_to_add() {
         &reading,
         "{apiGroups: [\"\"], resources: [\"configmaps\"], resourceNames: [\"c\"], verbs: [\"get\", \"create\", \"patch\"]}",
     );
-    assert!(reading.message.contains("a Role in namespace default"), "{}", reading.message);
+    assert!(reading.review.message.contains("a Role in namespace default"), "{}", reading.review.message);
 }
 
 /// W1: a webhook without dry-run support. No server of today stores such a webhook, so its answer is played; the text is the
@@ -192,8 +196,12 @@ async fn w1_a_webhook_that_supports_no_dry_run_blocks_with_its_name() {
     world.cluster = Cluster::new(faults::ruled(client, Arc::new(rule)), FIELD_MANAGER);
     let plan = world.plan(&[draft("a", &widget(json!({"size": 1}))), draft("b", &config_map("c", json!({})))]).await;
     blocked(&plan.items[0], "webhook old.example.dev does not support dry runs");
-    assert!(plan.items[0].message.contains("sideEffects None or NoneOnDryRun"), "{}", plan.items[0].message);
-    assert!(!plan.items[0].passing, "only a person changes that");
+    assert!(
+        plan.items[0].review.message.contains("sideEffects None or NoneOnDryRun"),
+        "{}",
+        plan.items[0].review.message
+    );
+    assert!(!plan.items[0].review.blocked_temporarily, "only a person changes that");
     assert_eq!(plan.items[1].operation, Operation::Create);
 }
 
@@ -217,7 +225,11 @@ async fn s17_a_webhook_that_does_not_answer_blocks_its_object_for_the_time_being
     let world = World::start(&[]).await;
     world.install(UNREACHABLE).await;
     let item = becomes_blocked(&world, &widget(json!({"size": 1})), "while a webhook does not respond").await;
-    assert!(item.passing && item.message.contains("down.example.dev"), "{}", item.message);
+    assert!(
+        item.review.blocked_temporarily && item.review.message.contains("down.example.dev"),
+        "{}",
+        item.review.message
+    );
     let installed = [("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "down")];
     world.lift(&installed, &widget(json!({"size": 1})), |item| item.operation == Operation::Create).await;
 
@@ -246,7 +258,7 @@ async fn s17_a_webhook_that_does_not_answer_blocks_its_object_for_the_time_being
     let mut new = old.clone();
     new["apiVersion"] = json!("example.dev/v2");
     let item = becomes_blocked(&world, &new, "conversion webhook for example.dev").await;
-    assert!(item.passing, "{}", item.message);
+    assert!(item.review.blocked_temporarily, "{}", item.review.message);
     let plan = world.plan(&[draft("a", &new), draft("b", &config_map("c", json!({})))]).await;
     assert_eq!(plan.items[1].operation, Operation::Create, "others are planned all the same");
 }
@@ -273,7 +285,7 @@ async fn faults_of_a_profile_are_blocked_items_or_a_clear_error() {
     ] {
         let item = world.item(&object).await;
         blocked(&item, says);
-        assert!(item.message.ends_with("Report this to the profile's owners"), "{}", item.message);
+        assert!(item.review.message.ends_with("Report this to the profile's owners"), "{}", item.review.message);
     }
     assert!(world.plane.audit().since(&mark).iter().all(|request| request.verb != "patch"), "nothing of it is sent");
 

@@ -53,18 +53,21 @@ async fn x3_a_changed_secret_is_visible_as_changed_without_its_value() {
     let item = world.item(&ours).await;
     assert_eq!(item.operation, Operation::Update);
     for shown in ["-  changed: (hidden ", "+  changed: (hidden ", "+  added: (hidden ", "   same: (hidden "] {
-        assert!(item.diff.contains(shown), "{shown}: {}", item.diff);
+        assert!(item.review.diff.contains(shown), "{shown}: {}", item.review.diff);
     }
-    let said = format!("{} {} {} {:?} {:?}", item.diff, item.message, item.shown, item.conflicts, item.lost);
+    let said = format!(
+        "{} {} {} {:?} {:?}",
+        item.review.diff, item.review.message, item.review.shown, item.review.conflicts, item.review.lost
+    );
     for value in [CANARY, "aHVudGVyMi1jYW5hcnk"] {
         assert!(!said.contains(value), "{said}");
     }
     // X5: placeholders never travel.
-    assert!(!item.desired.to_string().contains("hidden"));
+    assert!(!item.review.desired.to_string().contains("hidden"));
     let written = world.execute(&item).await;
     assert_eq!(written["data"], ours["data"]);
     let again = world.item(&ours).await;
-    assert_eq!((again.operation, again.diff.as_str()), (Operation::NoChange, ""));
+    assert_eq!((again.operation, again.review.diff.as_str()), (Operation::NoChange, ""));
 }
 
 /// X1, X7: the server's own words quote the object, and clients log what they get. Nothing of it comes out.
@@ -94,8 +97,11 @@ fn x1_x7_no_secret_comes_out_of_errors_or_logs_of_any_level() {
             for wanted in [draft("a", &broken), draft("b", &unencoded), draft("c", &typed), invalid, wrong, fine] {
                 let name = wanted.name.clone();
                 let item = world.item_of(wanted).await;
-                assert_eq!(item.operation == Operation::Blocked, name != "fine", "{name}: {}", item.message);
-                let said = format!("{} {} {} {:?}", item.diff, item.message, item.shown, item.conflicts);
+                assert_eq!(item.operation == Operation::Blocked, name != "fine", "{name}: {}", item.review.message);
+                let said = format!(
+                    "{} {} {} {:?}",
+                    item.review.diff, item.review.message, item.review.shown, item.review.conflicts
+                );
                 assert!(!said.contains(CANARY), "{name}: {said}");
             }
             // Nor out of errors that are only logged.

@@ -14,8 +14,8 @@ async fn z2_the_digest_covers_what_the_cut_hides() {
     world.create(&widget(json!({"text": text("an old line of the object", "end")})), "somebody").await;
     let item = world.item(&widget(json!({"text": text("a new line of the object", "end")}))).await;
     assert_eq!(item.operation, Operation::Update);
-    assert!(item.diff.len() > 1_000_000, "{}", item.diff.len());
-    let (shown, truncated) = cut_diffs::one(&item.diff, 64 * 1024);
+    assert!(item.review.diff.len() > 1_000_000, "{}", item.review.diff.len());
+    let (shown, truncated) = cut_diffs::one(&item.review.diff, 64 * 1024);
     let truncated = truncated.unwrap();
     assert!(cut_diffs::cost(&shown) <= 64 * 1024);
     assert_eq!((truncated.added, truncated.removed), (20_000, 20_000));

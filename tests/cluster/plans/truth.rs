@@ -44,16 +44,16 @@ async fn s10_the_real_apply_gives_what_the_preview_showed() {
         let refused = matches!(written, Some(Written::Refused(_) | Written::Differs(..)));
         assert!(!refused, "{theirs:?} {ours}: {written:?}");
         let changed = before.as_ref().map(without_noise) != Some(without_noise(&after));
-        assert_eq!(item.operation != Operation::NoChange, changed, "{theirs:?} {ours}: {}", item.message);
-        assert_eq!(item.diff.is_empty(), !changed, "{theirs:?} {ours}: {}", item.diff);
+        assert_eq!(item.operation != Operation::NoChange, changed, "{theirs:?} {ours}: {}", item.review.message);
+        assert_eq!(item.review.diff.is_empty(), !changed, "{theirs:?} {ours}: {}", item.review.diff);
         let as_shown = |object: &Value| diff::legible(without_noise(object));
         let shown = |object: &Value| {
             let before = before.as_ref().map(as_shown);
             diff::unified(&item.target.to_string(), before.as_ref(), Some(&as_shown(object)))
         };
-        assert_eq!(item.diff, shown(&after), "{theirs:?} {ours}");
+        assert_eq!(item.review.diff, shown(&after), "{theirs:?} {ours}");
         let again = world.item(&widget(ours.clone())).await;
-        assert_eq!((again.operation, again.diff.as_str()), (Operation::NoChange, ""), "{theirs:?} {ours}");
+        assert_eq!((again.operation, again.review.diff.as_str()), (Operation::NoChange, ""), "{theirs:?} {ours}");
         world.delete(&widget(json!({}))).await;
     }
 }
@@ -75,7 +75,7 @@ async fn s5_what_does_not_concern_the_plan_does_not_move_it() {
         world.edit(&ours, bump.clone(), "somebody").await;
         let now = world.plan(&[draft("item", &ours)]).await;
         assert_eq!(now.digest, reviewed.digest, "{bump}");
-        assert_ne!(now.items[0].resource_version, reviewed.items[0].resource_version, "{bump}");
+        assert_ne!(now.items[0].live.resource_version, reviewed.items[0].live.resource_version, "{bump}");
     }
     world.edit(&ours, json!({"spec": {"size": 3}}), "somebody").await;
     assert_ne!(world.plan(&[draft("item", &ours)]).await.digest, reviewed.digest, "but its own field does");
@@ -85,7 +85,7 @@ async fn s5_what_does_not_concern_the_plan_does_not_move_it() {
     for _ in 0..10 {
         let now = world.item(&ours).await;
         assert_eq!(
-            (now.operation, now.resource_version.as_deref()),
+            (now.operation, now.live.resource_version.as_deref()),
             (Operation::NoChange, written["metadata"]["resourceVersion"].as_str())
         );
     }
@@ -104,11 +104,11 @@ async fn s6_s7_values_that_mean_the_same_are_no_change() {
     let ours = widget(json!({"memory": "1Gi", "size": 150, "free": {"n": 1.0, "percent": "10%", "one": 1}}));
     let plain = world.item(&ours).await;
     assert_eq!(plain.operation, Operation::Update, "a text is a text, where nobody says that it is a quantity");
-    assert_eq!(plain.conflicts.len(), 1);
+    assert_eq!(plain.review.conflicts.len(), 1);
     let mut meant = draft("item", &ours);
     meant.quantities = vec!["/spec/memory".into()];
     let item = world.item_of(meant.clone()).await;
-    assert_eq!((item.operation, item.conflicts.len()), (Operation::NoChange, 0), "{}", item.diff);
+    assert_eq!((item.operation, item.review.conflicts.len()), (Operation::NoChange, 0), "{}", item.review.diff);
     meant.body = profile_sdk::Body::Ensure(widget(json!({"memory": "1G"})));
     assert_eq!(world.item_of(meant).await.operation, Operation::Update);
 
@@ -120,7 +120,7 @@ async fn s6_s7_values_that_mean_the_same_are_no_change() {
     // A number where a text is wanted is said as that.
     let wrong = world.item(&widget(json!({"size": "150"}))).await;
     assert_eq!(wrong.operation, Operation::Blocked);
-    assert!(wrong.message.contains(".spec.size: expected numeric"), "{}", wrong.message);
+    assert!(wrong.review.message.contains(".spec.size: expected numeric"), "{}", wrong.review.message);
 }
 
 /// S14: no noise of the server in a diff; X: what is left out by kubectl's own annotation.
@@ -144,11 +144,15 @@ async fn s14_a_diff_has_no_noise() {
         "status",
         "last-applied",
     ] {
-        assert!(!item.diff.contains(noise), "{noise}: {}", item.diff);
+        assert!(!item.review.diff.contains(noise), "{noise}: {}", item.review.diff);
     }
-    assert!(item.diff.starts_with("--- live/Widget default/w\n+++ planned/Widget default/w\n@@ "), "{}", item.diff);
+    assert!(
+        item.review.diff.starts_with("--- live/Widget default/w\n+++ planned/Widget default/w\n@@ "),
+        "{}",
+        item.review.diff
+    );
     // S22: what is sent has no such annotation either.
-    assert!(!item.desired.to_string().contains("last-applied"));
+    assert!(!item.review.desired.to_string().contains("last-applied"));
 }
 
 /// A person can apply the shown text, and `patch` does.
@@ -169,7 +173,7 @@ async fn patch_applies_the_shown_diff() {
     let folder = tempfile::tempdir().unwrap();
     let (file, diff) = (folder.path().join("live.yaml"), folder.path().join("shown.diff"));
     std::fs::write(&file, yaml(&without_noise(&before))).unwrap();
-    std::fs::write(&diff, &item.diff).unwrap();
+    std::fs::write(&diff, &item.review.diff).unwrap();
     let patch =
         std::process::Command::new("patch").args(["--fuzz=0", "--input"]).args([&diff, &file]).output().unwrap();
     let said = String::from_utf8_lossy(&patch.stdout);
@@ -207,16 +211,16 @@ async fn w3_what_admission_makes_of_it_is_what_is_shown() {
     world.install(MUTATING).await;
     let item = world.until(&ours, "the policy", |item| item.hash != before.hash).await;
     assert!(
-        item.diff.contains("+    policy/validated: \"true\"\n") && item.diff.contains("+  size: 7\n"),
+        item.review.diff.contains("+    policy/validated: \"true\"\n") && item.review.diff.contains("+  size: 7\n"),
         "{}",
-        item.diff
+        item.review.diff
     );
     assert_ne!(item.hash, before.hash, "what was reviewed is what happens");
     let after = world.execute(&item).await;
     assert_eq!(after["spec"]["size"], 7);
     for _ in 0..3 {
         let again = world.item(&ours).await;
-        assert_eq!((again.operation, again.diff.as_str()), (Operation::NoChange, ""));
+        assert_eq!((again.operation, again.review.diff.as_str()), (Operation::NoChange, ""));
     }
     lift_stamp(&world).await;
 }
@@ -228,7 +232,7 @@ async fn lift_stamp(world: &World) {
         [(version, "MutatingAdmissionPolicyBinding", "stamp"), (version, "MutatingAdmissionPolicy", "stamp")];
     let mut probe = widget(json!({"size": 1}));
     probe["metadata"]["name"] = json!("lifted");
-    world.lift(&installed, &probe, |item| !item.diff.contains("policy/validated")).await;
+    world.lift(&installed, &probe, |item| !item.review.diff.contains("policy/validated")).await;
 }
 
 /// S10: where a real write is treated differently from a dry run, the item fails and says where.
@@ -237,7 +241,7 @@ async fn s10_a_result_that_is_not_the_reviewed_one_is_a_failure() {
     let world = World::start(&[]).await;
     install_for_real_writes(&world, MUTATING, |probe| probe["spec"]["size"] == 7).await;
     let item = world.item(&widget(json!({"size": 2, "text": "ours"}))).await;
-    assert!(item.diff.contains("+  size: 2\n"), "the dry run knows nothing of it: {}", item.diff);
+    assert!(item.review.diff.contains("+  size: 2\n"), "the dry run knows nothing of it: {}", item.review.diff);
     let (written, _) = world.try_execute(&item).await.unwrap();
     let Written::Differs(_, problem) = written else { panic!("{written:?}") };
     assert!(
@@ -280,8 +284,9 @@ async fn t12_another_value_beside_ours_at_each_write_is_no_failure() {
         .replace(", spec: Object.spec{size: 7}", "")
         .replace("\"true\"}", "request.dryRun ? \"preview\" : \"real\"}");
     world.install(&each_time).await;
-    let item =
-        world.until(&widget(json!({"size": 2})), "the policy", |item| item.diff.contains("policy/validated")).await;
+    let item = world
+        .until(&widget(json!({"size": 2})), "the policy", |item| item.review.diff.contains("policy/validated"))
+        .await;
     let object = world.execute(&item).await;
     assert_eq!(object["metadata"]["annotations"]["policy/validated"], "real");
     lift_stamp(&world).await;
@@ -308,7 +313,7 @@ async fn lift_from_real_writes(world: &World) {
     world.edit(&policy, json!({"spec": {"matchConditions": null}}), "somebody").await;
     let mut probe = widget(json!({"size": 1}));
     probe["metadata"]["name"] = json!("policed");
-    world.until(&probe, "the policy for dry runs", |item| item.diff.contains("policy/validated")).await;
+    world.until(&probe, "the policy for dry runs", |item| item.review.diff.contains("policy/validated")).await;
     lift_stamp(world).await;
 }
 
@@ -450,10 +455,15 @@ async fn s9_defaults_of_real_kinds_make_no_diff() {
             object["metadata"]["namespace"] = json!("default");
         }
         let item = world.item(&object).await;
-        assert_eq!(item.operation, Operation::Create, "{file}: {}", item.message);
+        assert_eq!(item.operation, Operation::Create, "{file}: {}", item.review.message);
         world.execute(&item).await;
         let again = world.item(&object).await;
-        assert_eq!((again.operation, again.diff.as_str()), (Operation::NoChange, ""), "{file}: {}", again.message);
+        assert_eq!(
+            (again.operation, again.review.diff.as_str()),
+            (Operation::NoChange, ""),
+            "{file}: {}",
+            again.review.message
+        );
     }
 }
 

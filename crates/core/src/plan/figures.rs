@@ -42,7 +42,7 @@ fn ends_with(plan: &Plan) -> Option<u32> {
 /// The pools whose machines reboot in the waves for which `is_of` holds.
 fn pools(plan: &Plan, is_of: impl Fn(u32) -> bool) -> BTreeMap<String, PoolEffect> {
     let items = plan.items.iter().filter(|item| is_of(item.wave));
-    items.flat_map(|item| item.effect.pools.clone()).collect()
+    items.flat_map(|item| item.review.effect.pools.clone()).collect()
 }
 
 /// The number of machine reboots in the waves for which `is_of` holds: what one wave writes is one
@@ -75,7 +75,7 @@ fn rebooting(plan: &Plan, is_of: impl Fn(u32) -> bool) -> Option<String> {
 fn drained(plan: &Plan, is_of: impl Fn(u32) -> bool) -> String {
     let rebooting = pools(plan, &is_of);
     let items = plan.items.iter().filter(|item| is_of(item.wave));
-    let drained = items.flat_map(|item| item.effect.drained.keys());
+    let drained = items.flat_map(|item| item.review.effect.drained.keys());
     let drained: BTreeSet<_> = drained.filter(|pool| !rebooting.contains_key(*pool)).cloned().collect();
     let names: Vec<_> = drained.into_iter().take(POOL_LIMIT).collect();
     match names.as_slice() {
@@ -119,8 +119,8 @@ pub fn in_counts(plan: &Plan) -> String {
 /// The number of fields and entries that the plan takes from others. Shown even where the list of
 /// items is too long to show them.
 fn taken(plan: &Plan) -> String {
-    let conflicts: Vec<_> = plan.items.iter().flat_map(|item| &item.conflicts).collect();
-    let lost: usize = plan.items.iter().map(|item| item.lost.len()).sum();
+    let conflicts: Vec<_> = plan.items.iter().flat_map(|item| &item.review.conflicts).collect();
+    let lost: usize = plan.items.iter().map(|item| item.review.lost.len()).sum();
     let mut managers: Vec<_> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
     managers.sort_unstable();
     managers.dedup();
@@ -174,9 +174,9 @@ mod tests {
                     let mut made = item(&format!("i{index}"), wave, operation);
                     // Only what is written sets something in motion or takes something.
                     if operation.writes() {
-                        made.effect.pools = effects(reboots);
-                        made.effect.drained = effects(drains);
-                        made.conflicts = (0..conflicts)
+                        made.review.effect.pools = effects(reboots);
+                        made.review.effect.drained = effects(drains);
+                        made.review.conflicts = (0..conflicts)
                             .map(|at| Conflict {
                                 path: format!("/spec/{at}"),
                                 manager: "them".into(),
@@ -185,7 +185,7 @@ mod tests {
                                 controller: false,
                             })
                             .collect();
-                        made.lost = (0..lost).map(|at| format!("/list: {at}")).collect();
+                        made.review.lost = (0..lost).map(|at| format!("/list: {at}")).collect();
                     }
                     made
                 };
@@ -218,7 +218,7 @@ mod tests {
             // Waves after an item that is previewed later wait for another approval.
             let end = items.iter().filter(|item| item.operation == Operation::Deferred).map(|item| item.wave).min();
             let (now, later): (Vec<_>, Vec<_>) = items.iter().partition(|item| end.is_none_or(|end| item.wave <= end));
-            let has = |items: &[&PlanItem], pool: &str| items.iter().any(|item| item.effect.pools.contains_key(pool));
+            let has = |items: &[&PlanItem], pool: &str| items.iter().any(|item| item.review.effect.pools.contains_key(pool));
             let machines = |items: &[&PlanItem]| -> u32 {
                 POOLS.iter().filter(|(pool, _)| has(items, pool)).map(|(_, machines)| machines).sum()
             };
@@ -237,15 +237,15 @@ mod tests {
                 prop_assert_eq!(part.contains(&times), rollouts(items) > number, "{}", text);
             }
             for (pool, _) in POOLS {
-                let drains = now.iter().any(|item| item.effect.drained.contains_key(pool)) && !has(&now, pool);
+                let drains = now.iter().any(|item| item.review.effect.drained.contains_key(pool)) && !has(&now, pool);
                 let told = first.split_once("; the machines of pool").is_some_and(|(_, rest)| rest.contains(pool));
                 prop_assert_eq!(told, drains, "{}: {}", pool, text);
             }
-            let conflicts: usize = items.iter().map(|item| item.conflicts.len()).sum();
+            let conflicts: usize = items.iter().map(|item| item.review.conflicts.len()).sum();
             let fields = if conflicts == 1 { "field" } else { "fields" };
             prop_assert_eq!(text.contains(&format!("Takes {conflicts} {fields} over from them.")), conflicts > 0);
             prop_assert_eq!(text.contains("over from"), conflicts > 0);
-            let lost: usize = items.iter().map(|item| item.lost.len()).sum();
+            let lost: usize = items.iter().map(|item| item.review.lost.len()).sum();
             let told = if lost == 1 { "Removes 1 entry that others added.".to_owned() } else { format!("Removes {lost} entries that others added.") };
             prop_assert_eq!(text.contains(&told), lost > 0, "{}", text);
         }

@@ -106,7 +106,8 @@ impl Plan {
         // many items read it.
         let read = |input: &Input| (input.target.clone(), input.path.clone());
         let mut known: BTreeSet<_> = basis.inputs.iter().map(read).collect();
-        let overriding = items.iter().flat_map(|item| &item.overriding).filter(|input| known.insert(read(input)));
+        let overriding =
+            items.iter().flat_map(|item| &item.review.overriding).filter(|input| known.insert(read(input)));
         basis.inputs.extend(overriding.cloned().collect::<Vec<_>>());
         basis.terms.pools = pool_terms(&items);
         let digest = basis.digest(items.iter().map(|item| (item.name.as_str(), item.wave, item.hash.as_str())));
@@ -133,14 +134,14 @@ impl Plan {
     /// The highest severity of the items.
     #[must_use]
     pub fn severity(&self) -> Severity {
-        self.items.iter().map(|item| item.severity).max().unwrap_or(Severity::Low)
+        self.items.iter().map(|item| item.review.severity).max().unwrap_or(Severity::Low)
     }
 }
 
 /// The terms of each pool in which `items` reboot or drain machines, where they are more than a
 /// reader expects.
 fn pool_terms(items: &[PlanItem]) -> BTreeMap<String, PoolTerms> {
-    let pools = items.iter().flat_map(|item| item.effect.disturbed());
+    let pools = items.iter().flat_map(|item| item.review.effect.disturbed());
     let terms = pools.map(|(pool, effect)| {
         let magnitude = 10_u32.checked_pow(effect.machines.checked_ilog10().unwrap_or_default());
         let terms = PoolTerms {

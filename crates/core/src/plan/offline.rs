@@ -165,8 +165,12 @@ mod tests {
         let plan = planned(widget(json!({"size": 2})), &[live]);
         let item = &plan.items[0];
         assert_eq!(item.operation, Operation::Update);
-        assert!(item.diff.contains("-  size: 1\n+  size: 2\n") && item.diff.contains(" colour: red"), "{}", item.diff);
-        assert!(item.message.contains("Approximate"), "{}", item.message);
+        assert!(
+            item.review.diff.contains("-  size: 1\n+  size: 2\n") && item.review.diff.contains(" colour: red"),
+            "{}",
+            item.review.diff
+        );
+        assert!(item.review.message.contains("Approximate"), "{}", item.review.message);
     }
 
     #[test]

@@ -107,14 +107,14 @@ impl Engine<'_> {
             _ => None,
         };
         let target = target(draft);
-        let item = compose(draft, document, &manager(task.profile), preview, effect, remembered);
-        let has_status =
+        let mut item = compose(draft, document, &manager(task.profile), preview, effect, remembered);
+        item.live.has_status =
             self.cluster.has_status(&target.api_version, &target.kind) && !self.rollouts.is_tracked(&target);
-        let rollout = match live.filter(|_| has_status) {
-            Some(live) => health::as_reported(item.rollout, &live),
-            None => item.rollout,
-        };
-        PlanItem { followed: followed.and_then(|object| self.rollouts.snapshot(&object)), has_status, rollout, ..item }
+        if let Some(live) = live.filter(|_| item.live.has_status) {
+            item.live.rollout = health::as_reported(item.live.rollout, &live);
+        }
+        item.live.followed = followed.and_then(|object| self.rollouts.snapshot(&object));
+        item
     }
 
     async fn previewed(

@@ -41,7 +41,7 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
         return Err(ClusterError::NotServed);
     };
     let subject = kind.subject(target.namespace.as_deref(), &target.name);
-    let precondition = match (item.operation, &item.uid, &item.resource_version) {
+    let precondition = match (item.operation, &item.live.uid, &item.live.resource_version) {
         (Operation::Update | Operation::Remove, Some(uid), Some(version)) => {
             Precondition::Exactly { uid: uid.clone(), resource_version: version.clone() }
         }
@@ -54,7 +54,7 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
         }
     };
     let manager = manager(profile);
-    let answer = match (&precondition, &item.desired) {
+    let answer = match (&precondition, &item.review.desired) {
         // Nobody else owns fields of it.
         (Precondition::Exactly { uid, resource_version }, Value::Null) if item.operation == Operation::Remove => {
             let place = (target.namespace.as_deref(), target.name.as_str());
@@ -62,14 +62,17 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
         }
         (precondition, desired) => {
             // Removing our fields takes nothing from anybody.
-            let forced = !item.conflicts.is_empty() || item.operation == Operation::Remove;
+            let forced = !item.review.conflicts.is_empty() || item.operation == Operation::Remove;
             let mode = if forced { ApplyMode::Forced } else { ApplyMode::Real };
             cluster.apply(&kind, desired, &manager, mode, precondition).await.map(Some)
         }
     };
     let refused = |words: &str| {
         let problem = format!("The API server refuses it: {}", wire::cut_text(words, WORDS_LIMIT));
-        Ok(WriteOutcome { written: Written::Refused(problem), seen: (subject.clone(), item.resource_version.clone()) })
+        Ok(WriteOutcome {
+            written: Written::Refused(problem),
+            seen: (subject.clone(), item.live.resource_version.clone()),
+        })
     };
     match answer {
         Ok(None) => Ok(WriteOutcome { written: Written::Removed, seen: (subject, None) }),
@@ -79,8 +82,11 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
                 return Ok(WriteOutcome { written: Written::Removed, seen });
             }
             let owned = fields::applied_by(&object, &manager);
-            let lens =
-                Lens { desired: &item.desired, quantities: &item.quantities, hides_paths: !item.sensitive.is_empty() };
+            let lens = Lens {
+                desired: &item.review.desired,
+                quantities: &item.fields.quantities,
+                hides_paths: !item.fields.sensitive.is_empty(),
+            };
             let applied = applied_view(&object, &owned, lens).ok_or(ClusterError::Moved)?;
             let written = match differing(item, lens, &object) {
                 paths if paths.is_empty() => Written::Applied(applied),
@@ -96,7 +102,9 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
             Ok(WriteOutcome { written, seen })
         }
         // Its message may quote the object.
-        Err(ClusterError::Refused(refusal)) if !item.sensitive.is_empty() || item.shown != item.desired => {
+        Err(ClusterError::Refused(refusal))
+            if !item.fields.sensitive.is_empty() || item.review.shown != item.review.desired =>
+        {
             refused(&refusal.to_string())
         }
         Err(ClusterError::Refused(refusal)) => refused(&refusal.message),
@@ -108,15 +116,15 @@ pub async fn write(cluster: &Cluster, profile: &str, item: &PlanItem) -> Result<
 /// The paths at which `object` differs from the preview: fields of ours with other values, and
 /// fields of others that the preview did not have, or that are missing.
 fn differing(item: &PlanItem, lens: Lens<'_>, object: &Value) -> Vec<String> {
-    let view = lens.view(object, &item.owned);
+    let view = lens.view(object, &item.fields.owned);
     let differs = |path: &&fields::FieldPath| {
         let name = path.to_string();
-        view.get(&name) != item.expected.get(&name)
+        view.get(&name) != item.fields.expected.get(&name)
     };
     let named = |path: &fields::FieldPath| match lens.hides_paths {
         true => path.pointer_without_values(object),
         false => path.pointer(object),
     };
-    let others = beside::differing(&item.beside, object, &item.owned);
-    item.owned.iter().filter(differs).chain(&others).take(NAMED).map(named).collect()
+    let others = beside::differing(&item.fields.beside, object, &item.fields.owned);
+    item.fields.owned.iter().filter(differs).chain(&others).take(NAMED).map(named).collect()
 }

@@ -162,7 +162,7 @@ fn large(table: &mut Table) -> Result<()> {
         let item = compose(&draft, None, "measured", preview, Effect::default(), None);
         times.push(start.elapsed());
         anyhow::ensure!(
-            item.diff.matches("\n+line").count() + item.diff.matches("\n+    line").count() == 2100,
+            item.review.diff.matches("\n+line").count() + item.review.diff.matches("\n+    line").count() == 2100,
             "a true diff"
         );
     }

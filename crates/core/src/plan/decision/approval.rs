@@ -117,7 +117,12 @@ pub fn granted(seen: &Observed<'_>, plan: &Plan, now: Timestamp) -> Result<Appro
         generation: seen.wanted.generation,
         text: cut_text(&within_line(&figures::in_figures(plan)), TEXT_LIMIT),
         machines: figures::figures(plan).machines_to_reboot,
-        replaced: plan.items.iter().flat_map(|item| item.replaced.iter().cloned()).take(REPLACED_LIMIT).collect(),
+        replaced: plan
+            .items
+            .iter()
+            .flat_map(|item| item.review.replaced.iter().cloned())
+            .take(REPLACED_LIMIT)
+            .collect(),
     })
 }
 

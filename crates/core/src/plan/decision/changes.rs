@@ -49,7 +49,7 @@ fn gone<'a>(status: &'a VirtPlatformConfigStatus, plan: &Plan) -> impl Iterator<
 pub(in crate::plan) fn others_have_changed(status: &VirtPlatformConfigStatus, plan: &Plan) -> bool {
     with_earlier_values(status, plan).iter().any(|input| input.changed_from.is_some())
         || gone(status, plan).any(|before| !is_trace(before))
-        || plan.items.iter().any(|item| !item.moved.is_empty() || (item.changes() && was_set_aside(status, item)))
+        || plan.items.iter().any(|item| !item.live.moved.is_empty() || (item.changes() && was_set_aside(status, item)))
 }
 
 /// Whether the published plan skipped the item.
@@ -118,22 +118,22 @@ pub(in crate::plan) fn stale_items(status: &VirtPlatformConfigStatus, plan: &Pla
         fresh.operation == Operation::NoChange
             && item.operation.writes()
             && item.applied.is_some()
-            && fresh.moved.is_empty()
+            && fresh.live.moved.is_empty()
     };
     let is_same = |fresh: &PlanItem, item: &Item| item.item_hash == fresh.hash || is_ours(fresh, item);
     let moved = plan.items.iter().filter(|fresh| shown(fresh).is_none_or(|item| !is_same(fresh, item)));
     let shown_at = status.planned_at.as_ref().map(|at| at.0.to_string()).unwrap_or_default();
     let names: Vec<_> = moved
         .map(|item| {
-            let mut what = item.since.clone();
+            let mut what = item.live.changed_since_shown.clone();
             what.splice(
                 0..0,
                 shown(item).and_then(|shown| moved_state(shown.operation, item.operation)).map(str::to_owned),
             );
             if what.is_empty() {
-                what = drift::later_than(&shown_at, FIELD_MANAGER, &item.glimpses);
+                what = drift::later_than(&shown_at, FIELD_MANAGER, &item.live.glimpses);
             }
-            let pools: Vec<_> = item.effect.pools.keys().cloned().collect();
+            let pools: Vec<_> = item.review.effect.pools.keys().cloned().collect();
             if shown(item).is_some_and(|shown| shown.pools != pools && shown.operation.writes()) {
                 let pools = if pools.is_empty() { "none".to_owned() } else { pools.join(", ") };
                 what.insert(0, format!("pools whose machines reboot: {pools}"));
@@ -170,7 +170,7 @@ fn moved_state(before: Operation, now: Operation) -> Option<&'static str> {
 /// The changed terms of pools that were already shown as rebooting.
 fn moved_terms(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<String> {
     let Some(planned) = &status.planned_spec else { return Vec::new() };
-    let reboot: BTreeSet<_> = plan.items.iter().flat_map(|item| item.effect.pools.keys()).collect();
+    let reboot: BTreeSet<_> = plan.items.iter().flat_map(|item| item.review.effect.pools.keys()).collect();
     let shown = status.items.iter().flat_map(|item| &item.pools).collect::<BTreeSet<_>>();
     let moved = reboot.intersection(&shown).flat_map(|pool| {
         let (before, now) = (planned.terms.pools.get(*pool), plan.basis.terms.pools.get(*pool));

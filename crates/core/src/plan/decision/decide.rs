@@ -142,7 +142,7 @@ fn satisfied(status: &VirtPlatformConfigStatus, plan: &Plan) -> (Phase, &'static
     let unfinished: Vec<_> = plan
         .items
         .iter()
-        .filter_map(|item| match &item.rollout {
+        .filter_map(|item| match &item.live.rollout {
             Rollout::Done(_) => None,
             Rollout::Waiting { text, .. } | Rollout::Failed(text) => {
                 Some(format!("{}: {}.", item.target, text.trim_end_matches('.')))
@@ -163,9 +163,9 @@ fn cause_is_gone(seen: &Observed<'_>, plan: &Plan) -> bool {
     let planned = status.planned_spec.as_ref();
     let target_moved = status.items.iter().filter(|item| item.state == ItemState::Failed).any(|item| {
         plan.item(&item.name).is_none_or(|fresh| match item.applied {
-            Some(_) => !fresh.moved.is_empty(),
+            Some(_) => !fresh.live.moved.is_empty(),
             // If it can't be previewed, it does not count as changed.
-            None => fresh.hash != item.item_hash && !fresh.passing,
+            None => fresh.hash != item.item_hash && !fresh.review.blocked_temporarily,
         })
     });
     // A failure without failed items came from the spec or an input; that a plan could be made
@@ -181,7 +181,8 @@ fn cause_is_gone(seen: &Observed<'_>, plan: &Plan) -> bool {
 /// The phase of a plan that holds changes and may not be executed yet, with its reason and detail.
 fn why_waiting(seen: &Observed<'_>, plan: &Plan) -> (Phase, &'static str, String) {
     let status = seen.status;
-    let drift: Vec<_> = plan.items.iter().flat_map(|item| item.moved.iter().map(move |moved| (item, moved))).collect();
+    let drift: Vec<_> =
+        plan.items.iter().flat_map(|item| item.live.moved.iter().map(move |moved| (item, moved))).collect();
     if seen.wanted.action == Action::Apply && !drift.is_empty() {
         let detail: Vec<_> = drift.iter().map(|(item, moved)| format!("{}: {}.", item.target, moved.text)).collect();
         return (Phase::Drifted, reason::DRIFT_DETECTED, detail.join(" "));
@@ -213,9 +214,9 @@ fn why_waiting(seen: &Observed<'_>, plan: &Plan) -> (Phase, &'static str, String
 
 /// The managers of the fields that would be restored, as far as the objects record them.
 fn rivals(plan: &Plan) -> String {
-    let moved = plan.items.iter().filter(|item| !item.moved.is_empty());
+    let moved = plan.items.iter().filter(|item| !item.live.moved.is_empty());
     let mut names: Vec<_> =
-        moved.flat_map(|item| item.conflicts.iter().map(|conflict| conflict.manager.as_str())).collect();
+        moved.flat_map(|item| item.review.conflicts.iter().map(|conflict| conflict.manager.as_str())).collect();
     names.sort_unstable();
     names.dedup();
     if names.is_empty() { String::new() } else { format!("Conflicting field managers: {}.", names.join(", ")) }

@@ -31,15 +31,17 @@ pub const SETTLING: SignedDuration = SignedDuration::from_secs(5);
 /// The first step of a plan that was just approved: stores the intent of its first wave.
 #[must_use]
 pub(in crate::plan) fn begin(plan: &Plan, approval: Approval) -> Decision {
-    let open = |item: &&PlanItem| item.changes() || !matches!(item.rollout, Rollout::Done(_));
+    let open = |item: &&PlanItem| item.changes() || !matches!(item.live.rollout, Rollout::Done(_));
     let first = plan.items.iter().filter(open).map(|item| item.wave).min();
-    let steps = plan.items.iter().map(|item| match (item.changes(), &item.rollout) {
+    let steps = plan.items.iter().map(|item| match (item.changes(), &item.live.rollout) {
         (true, _) if Some(item.wave) == first => intent(&item.name),
         (true, _) => step(&item.name, ItemState::Pending, "Waiting for earlier items."),
-        (false, _) if item.operation == Operation::Deferred => step(&item.name, ItemState::Pending, &item.message),
-        (false, Rollout::Done(_)) => step(&item.name, ItemState::Completed, &item.message),
+        (false, _) if item.operation == Operation::Deferred => {
+            step(&item.name, ItemState::Pending, &item.review.message)
+        }
+        (false, Rollout::Done(_)) => step(&item.name, ItemState::Completed, &item.review.message),
         // Unchanged, and not waited for: others decide what the machines have of it.
-        (false, _) if !item.overridden.is_empty() => step(&item.name, ItemState::Completed, &item.message),
+        (false, _) if !item.live.overridden.is_empty() => step(&item.name, ItemState::Completed, &item.review.message),
         // Unchanged, but not in effect yet: later waves wait for it all the same.
         (false, Rollout::Waiting { text, .. } | Rollout::Failed(text)) => step(&item.name, ItemState::InProgress, text),
     });
@@ -57,16 +59,18 @@ pub(in crate::plan) fn next(seen: &Observed<'_>, approval: &Approval, plan: &Pla
     }
     let open = |item: &Item| matches!(item.state, ItemState::Pending | ItemState::InProgress);
     let can_not_be_told = seen.status.items.iter().filter(|item| open(item)).find_map(|item| {
-        plan.item(&item.name).filter(|fresh| fresh.passing).map(|fresh| format!("{}: {}", fresh.target, fresh.message))
+        plan.item(&item.name)
+            .filter(|fresh| fresh.review.blocked_temporarily)
+            .map(|fresh| format!("{}: {}", fresh.target, fresh.review.message))
     });
     // The plan was approved as a whole, so all of it is checked before anything more is written.
     let held_up = can_not_be_told.filter(|_| stops(Guard::Unknown, true));
     let standing = |item: &Item| match plan.item(&item.name) {
-        Some(fresh) if fresh.passing => unknown(seen, item, &fresh.message, now),
+        Some(fresh) if fresh.review.blocked_temporarily => unknown(seen, item, &fresh.review.message, now),
         Some(fresh) if !is_written(item, fresh) && held_up.is_some() => {
             unknown(seen, item, held_up.as_deref().unwrap_or_default(), now)
         }
-        Some(fresh) => match stand(seen, item, is_written(item, fresh), &fresh.rollout, now) {
+        Some(fresh) => match stand(seen, item, is_written(item, fresh), &fresh.live.rollout, now) {
             ItemProgress::Completed(text) => settled(seen.settling, item, fresh, text, now),
             other => other,
         },
@@ -149,10 +153,10 @@ fn stand(seen: &Observed<'_>, item: &Item, written: bool, rollout: &Rollout, now
 /// change. HyperConverged first publishes that all is well, and the truth up to three seconds later
 /// (observed with kubevirt/hyperconverged-cluster-operator at 03da3cff7325).
 fn settled(settling: SignedDuration, item: &Item, fresh: &PlanItem, text: String, now: Timestamp) -> ItemProgress {
-    let may_speak = fresh.speaks || fresh.has_status;
+    let may_speak = fresh.live.speaks || fresh.live.has_status;
     let written = item.wait_started_at.as_ref().filter(|_| may_speak && item.state == ItemState::InProgress);
     // A controller that was away sees the change long after it was written.
-    let since = written.map(|written| fresh.in_effect_since.map_or(written.0, |since| since.max(written.0)));
+    let since = written.map(|written| fresh.live.in_effect_since.map_or(written.0, |since| since.max(written.0)));
     match since.and_then(|since| since.checked_add(settling).ok()).filter(|until| *until > now) {
         Some(until) => ItemProgress::Settling {
             text: "Applied; giving its owner a moment to observe the change".to_owned(),
@@ -305,7 +309,7 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
         .items
         .iter()
         .filter(|fresh| items.iter().any(|item| item.name == fresh.name && item.applied.is_some()))
-        .flat_map(|fresh| fresh.moved.iter().map(move |moved| format!("{}: {}.", fresh.target, moved.text)))
+        .flat_map(|fresh| fresh.live.moved.iter().map(move |moved| format!("{}: {}.", fresh.target, moved.text)))
         .collect();
     if stops(Guard::WrittenMoved, !drift.is_empty()) {
         let (phase, reason) = (Phase::Drifted, reason::DRIFT_DETECTED);
@@ -317,7 +321,7 @@ fn no_longer_approved(seen: &Observed<'_>, approval: &Approval, plan: &Plan) -> 
         // An earlier item changes its preview; it is not written under this plan.
         Some(_) if item.operation == Operation::Deferred => item.item_hash.as_str(),
         // Nothing is written until it can be previewed.
-        Some(fresh) if fresh.passing => item.item_hash.as_str(),
+        Some(fresh) if fresh.review.blocked_temporarily => item.item_hash.as_str(),
         Some(fresh) if stops(Guard::UnwrittenMoved, is_unwritten(item, fresh)) => fresh.hash.as_str(),
         _ => item.item_hash.as_str(),
     });
@@ -349,7 +353,7 @@ fn in_force(approved: &Terms, items: &[Item], plan: &Plan) -> Terms {
     let mut terms = approved.clone();
     let fresh = items.iter().filter_map(|item| Some((item, plan.item(&item.name)?)));
     let unwritten = fresh.filter(|(item, fresh)| is_unwritten(item, fresh));
-    for pool in unwritten.flat_map(|(_, fresh)| fresh.effect.disturbed()).map(|(pool, _)| pool) {
+    for pool in unwritten.flat_map(|(_, fresh)| fresh.review.effect.disturbed()).map(|(pool, _)| pool) {
         let mut now = plan.basis.terms.pools.get(pool).cloned().unwrap_or_default();
         // A machine that fails during the execution is waited for and makes no other plan of what
         // comes after it.

@@ -1,7 +1,7 @@
 //! Turns the preview of a draft into the item that a person reviews.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use profile_sdk::{Body, Document, Draft, Impact};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::plan::items::health::{self, Rollout};
 use crate::plan::items::message;
 use crate::plan::items::ownership;
 use crate::plan::items::redact::{self, Redactor};
-use crate::plan::items::{Effect, PlanItem, Preview};
+use crate::plan::items::{Effect, LiveObject, OwnedFields, PlanItem, Preview, Review};
 use crate::plan::overrides::{self, Adjusted};
 use crate::plan::target::target;
 use object::embedded_files::Texts;
@@ -53,19 +53,18 @@ pub fn compose(
             match leaves.filter(|_| item.operation == Operation::Remove) {
                 None => item,
                 // Others keep the remaining text, so it is reviewed too.
-                Some(leaves) => PlanItem {
-                    hash: digest::sha256(&json!([item.hash, leaves])),
-                    message: format!(
+                Some(leaves) => {
+                    let hash = digest::sha256(&json!([item.hash, leaves]));
+                    let message = format!(
                         "{} The rest of the shared document keeps this configuration's field manager until somebody else writes it.",
-                        item.message
-                    ),
-                    desired: leaves,
-                    ..item
-                },
+                        item.review.message
+                    );
+                    PlanItem { hash, review: Review { message, desired: leaves, ..item.review }, ..item }
+                }
             }
         }
         Preview::Deferred { desired, after } => deferred(draft, &desired, &after),
-        Preview::Refused { remedy, passing } => PlanItem { passing, ..refused(draft, remedy) },
+        Preview::Refused { remedy, passing } => refused(draft, remedy, passing),
     }
 }
 
@@ -73,24 +72,28 @@ pub fn compose(
 /// moved or the item needs a new preview. Needs no request: only values are compared.
 #[must_use]
 pub fn unmoved(draft: &Draft, document: Option<&'static Document>, item: &PlanItem, live: &Value) -> Option<PlanItem> {
-    let simple =
-        item.operation == Operation::NoChange && item.kept.is_empty() && item.overriding == overrides::inputs(live);
-    let applied = item.applied.as_ref().filter(|_| simple)?;
+    let simple = item.operation == Operation::NoChange
+        && item.review.kept.is_empty()
+        && item.review.overriding == overrides::inputs(live);
+    let applied = item.live.applied.as_ref().filter(|_| simple)?;
     let hides_paths = !draft.sensitive.is_empty();
-    let lens = Lens { desired: &item.desired, quantities: &draft.quantities, hides_paths };
-    let now = applied_view(live, &item.owned, lens)?;
+    let lens = Lens { desired: &item.review.desired, quantities: &draft.quantities, hides_paths };
+    let now = applied_view(live, &item.fields.owned, lens)?;
     let redactor = Redactor::new(&draft.sensitive, &[live]).closing(document);
     let being_deleted = metadata(live, "deletionTimestamp").is_some();
-    (now.uid == applied.uid && now.hash == applied.hash && !being_deleted).then(|| PlanItem {
-        resource_version: metadata(live, "resourceVersion"),
-        glimpses: drift::glimpses(live, &item.owned, hides_paths, &redactor),
-        rollout: match item.has_status {
-            true => health::as_reported(health::of(live), live),
-            false => health::of(live),
-        },
-        speaks: health::speaks(live),
-        trouble: health::trouble(live),
-        ..item.clone()
+    (now.uid == applied.uid && now.hash == applied.hash && !being_deleted).then(|| {
+        let live = LiveObject {
+            resource_version: metadata(live, "resourceVersion"),
+            glimpses: drift::glimpses(live, &item.fields.owned, hides_paths, &redactor),
+            rollout: match item.live.has_status {
+                true => health::as_reported(health::of(live), live),
+                false => health::of(live),
+            },
+            speaks: health::speaks(live),
+            trouble: health::trouble(live),
+            ..item.live.clone()
+        };
+        PlanItem { live, ..item.clone() }
     })
 }
 
@@ -147,19 +150,22 @@ impl BeforeAfter {
 
     /// `item`, which was made from this change, with a message that says which values are not
     /// shown.
-    fn told(&self, item: PlanItem) -> PlanItem {
-        let conflicts = item.conflicts.iter().flat_map(|conflict| [&conflict.live, &conflict.desired]).flatten();
-        let values = conflicts.map(Value::to_string).chain(item.moved.iter().map(|moved| moved.text.clone()));
-        let said = values.chain(item.lost.iter().chain(&item.kept).cloned()).chain([item.diff.clone()]);
+    fn told(&self, mut item: PlanItem) -> PlanItem {
+        let Review { conflicts, lost, kept, diff, shown, desired, .. } = &item.review;
+        let conflicts = conflicts.iter().flat_map(|conflict| [&conflict.live, &conflict.desired]).flatten();
+        let values = conflicts.map(Value::to_string).chain(item.live.moved.iter().map(|moved| moved.text.clone()));
+        let said = values.chain(lost.iter().chain(kept).cloned()).chain([diff.clone()]);
         let numbers = said.flat_map(|text| redact::numbers(&text)).collect();
         let states = self.before.iter().chain(&self.after);
         let mut places: BTreeSet<_> = states.flat_map(|state| self.redactor.places(state, Some(&numbers))).collect();
-        if !item.shown.is_null() {
-            places.extend(Redactor::new(&item.sensitive, &[&item.desired]).places(&item.desired, None));
+        if !shown.is_null() {
+            places.extend(Redactor::new(&item.fields.sensitive, &[desired]).places(desired, None));
         }
-        let document = self.document.filter(|_| self.before.is_some() && !item.diff.is_empty());
+        let document = self.document.filter(|_| self.before.is_some() && !diff.is_empty());
         let document = document.map(|document| document.field);
-        PlanItem { message: message::with_what_is_not_shown(item.message, places.len(), document), ..item }
+        let message = std::mem::take(&mut item.review.message);
+        item.review.message = message::with_what_is_not_shown(message, places.len(), document);
+        item
     }
 }
 
@@ -245,45 +251,48 @@ fn applied(
         Some(before) => drift::replaced(&draft.name, &before, &expected, &glimpses),
         None => Vec::new(),
     };
-    change.told(PlanItem {
-        operation,
+    let mut item = PlanItem::new(draft, target, operation);
+    item.hash = digest::sha256(&review);
+    item.live = LiveObject {
+        uid,
+        resource_version: live.and_then(|live| metadata(live, "resourceVersion")),
+        applied: live.filter(|_| !changes).and_then(|live| applied_view(live, &owned, lens)),
+        moved: moved.unwrap_or_default(),
+        glimpses,
+        speaks: live.is_some_and(health::speaks),
+        trouble: live.and_then(health::trouble),
+        ..LiveObject::unknown(live.map_or_else(|| waiting("does not exist yet"), health::of))
+    };
+    item.review = Review {
         severity: severity(draft.impact, operation, &change, &effect),
-        diff: change.text(&target),
+        diff: change.text(&item.target),
         desired: desired.clone(),
         shown: shown(draft, states.document, desired),
         message,
         conflicts,
         lost,
         kept,
-        effect,
-        uid,
-        resource_version: live.and_then(|live| metadata(live, "resourceVersion")),
-        hash: digest::sha256(&review),
-        applied: live.filter(|_| !changes).and_then(|live| applied_view(live, &owned, lens)),
-        moved: moved.unwrap_or_default(),
-        glimpses,
-        expected,
         replaced,
+        effect,
+        ..Review::default()
+    };
+    item.fields = OwnedFields {
         beside: change.after.iter().filter(|_| changes).flat_map(|after| beside::paths(after, &owned)).collect(),
         owned,
-        target,
-        rollout: live.map_or_else(|| waiting("does not exist yet"), health::of),
-        speaks: live.is_some_and(health::speaks),
-        trouble: live.and_then(health::trouble),
-        ..blank(draft)
-    })
+        expected,
+        ..item.fields
+    };
+    change.told(item)
 }
 
 /// `item` with its overrides and their inputs.
-fn overridden(item: PlanItem, adjusted: Adjusted, live: Option<&Value>) -> PlanItem {
-    let told =
-        if adjusted.notes.is_empty() { String::new() } else { format!("Overridden: {}.", adjusted.notes.join("; ")) };
-    PlanItem {
-        message: [item.message.as_str(), &told].join(" ").trim_end().to_owned(),
-        overrides: adjusted.notes,
-        overriding: live.map(overrides::inputs).unwrap_or_default(),
-        ..item
+fn overridden(mut item: PlanItem, adjusted: Adjusted, live: Option<&Value>) -> PlanItem {
+    if !adjusted.notes.is_empty() {
+        item.review.message.push_str(&format!(" Overridden: {}.", adjusted.notes.join("; ")));
     }
+    item.review.overrides = adjusted.notes;
+    item.review.overriding = live.map(overrides::inputs).unwrap_or_default();
+    item
 }
 
 /// The item of an object that an administrator skips. Its record of what was applied stays as it
@@ -295,19 +304,16 @@ fn set_aside(draft: &Draft, live: Option<&Value>, why: &str, needed_by: &[String
         [item] => format!(" Without it, {item} has no effect."),
         items => format!(" Without it, these items have no effect: {}.", items.join(", ")),
     };
-    PlanItem {
-        operation: Operation::Skipped,
-        hash: digest::sha256(&json!({"target": target, "operation": Operation::Skipped})),
-        message: format!("Skipped: {why}. It is neither applied nor monitored for drift.{needed}"),
-        overrides: vec![why.to_owned()],
-        overriding: live.map(overrides::inputs).unwrap_or_default(),
-        rollout: Rollout::Done("skipped".to_owned()),
-        // Distinguishes it from an object that does not exist: an item skipped by an annotation is
-        // planned again when the object is gone.
-        resource_version: live.and_then(|live| metadata(live, "resourceVersion")),
-        target,
-        ..blank(draft)
-    }
+    let mut item = PlanItem::new(draft, target, Operation::Skipped);
+    item.hash = digest::sha256(&json!({"target": item.target, "operation": Operation::Skipped}));
+    item.review.message = format!("Skipped: {why}. It is neither applied nor monitored for drift.{needed}");
+    item.review.overrides = vec![why.to_owned()];
+    item.review.overriding = live.map(overrides::inputs).unwrap_or_default();
+    item.live.rollout = Rollout::Done("skipped".to_owned());
+    // Distinguishes it from an object that does not exist: an item skipped by an annotation is
+    // planned again when the object is gone.
+    item.live.resource_version = live.and_then(|live| metadata(live, "resourceVersion"));
+    item
 }
 
 /// The item of a plan from recorded objects. Its digest is never that of a plan that a server has
@@ -326,10 +332,12 @@ fn approximate(draft: &Draft, desired: &Value, states: &States<'_>, effect: Effe
     });
     let kept = ownership::kept(states.live, states.result.unwrap_or(desired), "", &draft.unwanted, &change.redactor);
     let sentences = message::Sentences { conflicts: &[], lost: &[], kept: &kept, effect: &effect };
-    change.told(PlanItem {
-        operation,
+    let mut item = PlanItem::new(draft, target, operation);
+    item.hash = digest::sha256(&review);
+    item.fields.owned = fields::leaves_of(desired);
+    item.review = Review {
         severity: severity(draft.impact, operation, &change, &effect),
-        diff: change.text(&target),
+        diff: change.text(&item.target),
         desired: desired.clone(),
         shown: shown(draft, states.document, desired),
         message: format!(
@@ -338,11 +346,9 @@ fn approximate(draft: &Draft, desired: &Value, states: &States<'_>, effect: Effe
         ),
         kept,
         effect,
-        owned: fields::leaves_of(desired),
-        hash: digest::sha256(&review),
-        target,
-        ..blank(draft)
-    })
+        ..Review::default()
+    };
+    change.told(item)
 }
 
 fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<String>, effect: Effect) -> PlanItem {
@@ -353,10 +359,11 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
         return gone(draft, target, waiting_for_nothing());
     };
     if metadata(live, "deletionTimestamp").is_some() && states.result.is_none() {
-        let item = gone(draft, target, waiting(&format!("its deletion is not complete{}", message::held_by(live))));
+        let mut item = gone(draft, target, waiting(&format!("its deletion is not complete{}", message::held_by(live))));
         // Without it, the object would look absent: that it has gone since must be told from that
         // it is held.
-        return PlanItem { resource_version: metadata(live, "resourceVersion"), ..item };
+        item.live.resource_version = metadata(live, "resourceVersion");
+        return item;
     }
     // No field of it is ours: there is nothing to remove.
     let operation = if change.before == change.after { Operation::NoChange } else { Operation::Remove };
@@ -379,31 +386,35 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
         review["drained"] = json!(effect.drained.keys().collect::<Vec<_>>());
     }
     let lead = message::of_removal(draft, operation, states.result.is_none(), &stays_for, &effect);
-    change.told(PlanItem {
-        operation,
-        severity: severity(draft.impact, operation, &change, &effect),
-        diff: change.text(&target),
-        // What remains is what an apply without fields leaves.
-        desired: states.result.map(|_| target.empty()).unwrap_or_default(),
-        message: lead,
-        effect,
+    let mut item = PlanItem::new(draft, target, operation);
+    item.hash = digest::sha256(&review);
+    item.fields.owned = owned;
+    item.live = LiveObject {
         uid,
         resource_version: metadata(live, "resourceVersion"),
-        hash: digest::sha256(&review),
-        rollout: waiting_for_nothing(),
-        owned,
-        target,
-        ..blank(draft)
-    })
+        ..LiveObject::unknown(waiting_for_nothing())
+    };
+    item.review = Review {
+        severity: severity(draft.impact, operation, &change, &effect),
+        diff: change.text(&item.target),
+        // What remains is what an apply without fields leaves.
+        desired: states.result.map(|_| item.target.empty()).unwrap_or_default(),
+        message: lead,
+        effect,
+        ..Review::default()
+    };
+    change.told(item)
 }
 
 /// The item of a removal whose object does not exist, or will not for long.
 fn gone(draft: &Draft, target: TargetRef, rollout: Rollout) -> PlanItem {
-    let hash = digest::sha256(&json!({"target": target, "operation": Operation::NoChange}));
     let state = if matches!(rollout, Rollout::Done(_)) { "deleted" } else { "being deleted" };
     let reason = message::capitalised(&draft.reason);
-    let message = format!("{}: the object is already {state}. {reason}.", message::NO_CHANGE);
-    PlanItem { operation: Operation::NoChange, hash, message, rollout, target, ..blank(draft) }
+    let mut item = PlanItem::new(draft, target, Operation::NoChange);
+    item.hash = digest::sha256(&json!({"target": item.target, "operation": Operation::NoChange}));
+    item.review.message = format!("{}: the object is already {state}. {reason}.", message::NO_CHANGE);
+    item.live.rollout = rollout;
+    item
 }
 
 fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
@@ -415,10 +426,12 @@ fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
         "desired": canonical(desired, &draft.quantities),
         "after": after,
     });
-    change.told(PlanItem {
-        operation: Operation::Deferred,
+    let mut item = PlanItem::new(draft, target, Operation::Deferred);
+    item.hash = digest::sha256(&review);
+    item.live.rollout = waiting("waiting for an earlier item");
+    item.review = Review {
         severity: severity(draft.impact, Operation::Deferred, &change, &Effect::default()),
-        diff: change.text(&target),
+        diff: change.text(&item.target),
         desired: desired.clone(),
         shown: shown(draft, change.document, desired),
         message: format!(
@@ -426,72 +439,28 @@ fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
              wants. It is not written under this plan: after {after}, it is planned again, for another review.",
             message::capitalised(&draft.reason)
         ),
-        hash: digest::sha256(&review),
-        rollout: waiting("waiting for an earlier item"),
-        target,
-        ..blank(draft)
-    })
+        ..Review::default()
+    };
+    change.told(item)
 }
 
-fn refused(draft: &Draft, remedy: String) -> PlanItem {
-    let target = target(draft);
+fn refused(draft: &Draft, remedy: String, is_temporary: bool) -> PlanItem {
     let desired = match &draft.body {
         Body::Ensure(object) => object.clone(),
         Body::Remove(_) | Body::Blocked { .. } => Value::Null,
     };
+    let mut item = PlanItem::new(draft, target(draft), Operation::Blocked);
     // Without the remedy: wording is not reviewed, and a blocked plan can't be approved.
-    let review = json!({"target": target, "operation": Operation::Blocked, "desired": desired});
-    PlanItem {
+    let review = json!({"target": item.target, "operation": Operation::Blocked, "desired": desired});
+    item.hash = digest::sha256(&review);
+    item.review = Review {
         shown: shown(draft, None, &desired),
         desired,
         message: remedy,
-        hash: digest::sha256(&review),
-        target,
-        ..blank(draft)
-    }
-}
-
-/// The item of `draft` before anything is known of its object.
-fn blank(draft: &Draft) -> PlanItem {
-    PlanItem {
-        name: draft.name.clone(),
-        target: TargetRef::default(),
-        operation: Operation::Blocked,
-        prune: matches!(draft.body, Body::Remove(_)),
-        wave: draft.wave,
-        severity: Severity::Low,
-        diff: String::new(),
-        desired: Value::Null,
-        shown: Value::Null,
-        sensitive: draft.sensitive.clone(),
-        quantities: draft.quantities.clone(),
-        conflicts: Vec::new(),
-        lost: Vec::new(),
-        kept: Vec::new(),
-        overrides: Vec::new(),
-        overriding: Vec::new(),
-        effect: Effect::default(),
-        owned: Vec::new(),
-        expected: BTreeMap::new(),
-        beside: BTreeSet::new(),
-        uid: None,
-        resource_version: None,
-        message: String::new(),
-        passing: false,
-        hash: String::new(),
-        applied: None,
-        moved: Vec::new(),
-        glimpses: BTreeMap::new(),
-        replaced: Vec::new(),
-        since: Vec::new(),
-        followed: None,
-        rollout: waiting("blocked"),
-        in_effect_since: None,
-        speaks: false,
-        has_status: false,
-        trouble: None,
-        overridden: BTreeMap::new(),
-    }
+        blocked_temporarily: is_temporary,
+        ..Review::default()
+    };
+    item
 }
 
 /// The paths at which the server changes more than our fields: defaults, and what admission adds.

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use profile_sdk::{Body, Draft};
 use serde_json::Value;
 
 use crate::api::{Applied, Conflict, Input, Operation, Replaced, Severity, TargetRef};
@@ -185,7 +186,7 @@ pub struct Moved {
     pub text: String,
 }
 
-/// An item of the current plan.
+/// An item of the current plan: one object, what happens to it, and all that a decision about it needs.
 #[derive(Debug, Clone)]
 pub struct PlanItem {
     /// The item's name.
@@ -198,18 +199,29 @@ pub struct PlanItem {
     pub prune: bool,
     /// The wave in which it happens.
     pub wave: u32,
+    /// SHA-256 of everything about the item that is reviewed.
+    pub hash: String,
+    /// What a person reviews.
+    pub review: Review,
+    /// Which fields of the object are this configuration's.
+    pub fields: OwnedFields,
+    /// The object as it is now.
+    pub live: LiveObject,
+}
+
+/// The part of an item that a person reviews.
+#[derive(Debug, Clone, Default)]
+pub struct Review {
     /// How much it disturbs.
     pub severity: Severity,
     /// The change as text, redacted and uncut.
     pub diff: String,
     /// The object that is sent to the server; null if nothing is applied.
     pub desired: Value,
-    /// [`PlanItem::desired`] as displayed; null if it is too large for a status.
+    /// [`Review::desired`] as displayed; null if it is too large for a status.
     pub shown: Value,
-    /// JSON pointers to values that are never shown.
-    pub sensitive: Vec<String>,
-    /// JSON pointers to quantities.
-    pub quantities: Vec<String>,
+    /// What the reviewer must know, in sentences.
+    pub message: String,
     /// Fields that an approval takes over from others.
     pub conflicts: Vec<Conflict>,
     /// Entries that others put into a list or map and that its replacement lacks, as `/path:
@@ -221,37 +233,47 @@ pub struct PlanItem {
     pub overrides: Vec<String>,
     /// The annotations of its object that do so.
     pub overriding: Vec<Input>,
+    /// The values that writing it replaces, as far as they may be shown.
+    pub replaced: Vec<Replaced>,
     /// Its effects beyond its object.
     pub effect: Effect,
+    /// Whether it is Blocked by something that may disappear without a person.
+    pub blocked_temporarily: bool,
+}
+
+/// The fields of an item's object that are this configuration's, and how they are compared.
+#[derive(Debug, Clone, Default)]
+pub struct OwnedFields {
+    /// JSON pointers to values that are never shown.
+    pub sensitive: Vec<String>,
+    /// JSON pointers to quantities.
+    pub quantities: Vec<String>,
     /// Fields that are ours after the write, or were before it.
     pub owned: Vec<FieldPath>,
-    /// The values of [`PlanItem::owned`] in the preview, by path, with quantities in one spelling.
+    /// The values of [`OwnedFields::owned`] in the preview, by path, with quantities in one spelling.
     pub expected: BTreeMap<String, Value>,
     /// The paths at which the preview's result has fields that are not ours, if the item writes. A
     /// write that results in more or fewer of them is not the reviewed one.
     pub beside: BTreeSet<String>,
-    /// uid of the live object.
+}
+
+/// The object of an item as it is now, and what has become of it.
+#[derive(Debug, Clone)]
+pub struct LiveObject {
+    /// Its uid, if it exists.
     pub uid: Option<String>,
-    /// resourceVersion of the live object, for the precondition of the write.
+    /// Its resourceVersion, for the precondition of the write.
     pub resource_version: Option<String>,
-    /// What the reviewer must know, in sentences.
-    pub message: String,
-    /// Whether it is Blocked by something that may disappear without a person.
-    pub passing: bool,
-    /// SHA-256 of everything about the item that is reviewed.
-    pub hash: String,
     /// The record of our fields, if the object is unchanged.
     pub applied: Option<Applied>,
     /// Applied fields that somebody changed.
     pub moved: Vec<Moved>,
     /// Our fields of the object as it is, to find later what has moved.
     pub glimpses: BTreeMap<String, Glimpse>,
-    /// The values that writing it replaces, as far as they may be shown.
-    pub replaced: Vec<Replaced>,
     /// Changes since the displayed plan was made, as far as this process knows: a sentence for each
     /// field.
-    pub since: Vec<String>,
-    /// Name, labels and spec of the object as it is, fields of others included, or as it would be
+    pub changed_since_shown: Vec<String>,
+    /// As much of the object as its rollout depends on, fields of others included, or as it would be
     /// if it does not exist. Only where a rollout is followed.
     pub followed: Option<Tracked>,
     /// Whether the object, as it is now, is in effect.
@@ -269,7 +291,49 @@ pub struct PlanItem {
     pub overridden: Overridden,
 }
 
+impl LiveObject {
+    /// An object of which nothing is known but how far its `rollout` is.
+    #[must_use]
+    pub fn unknown(rollout: Rollout) -> Self {
+        Self {
+            uid: None,
+            resource_version: None,
+            applied: None,
+            moved: Vec::new(),
+            glimpses: BTreeMap::new(),
+            changed_since_shown: Vec::new(),
+            followed: None,
+            rollout,
+            in_effect_since: None,
+            speaks: false,
+            has_status: false,
+            trouble: None,
+            overridden: BTreeMap::new(),
+        }
+    }
+}
+
 impl PlanItem {
+    /// The item of `draft`, whose object is `target`, before anything is known of that.
+    #[must_use]
+    pub fn new(draft: &Draft, target: TargetRef, operation: Operation) -> Self {
+        Self {
+            name: draft.name.clone(),
+            target,
+            operation,
+            prune: matches!(draft.body, Body::Remove(_)),
+            wave: draft.wave,
+            hash: String::new(),
+            review: Review::default(),
+            fields: OwnedFields {
+                sensitive: draft.sensitive.clone(),
+                quantities: draft.quantities.clone(),
+                ..OwnedFields::default()
+            },
+            live: LiveObject::unknown(Rollout::Waiting { text: "blocked".to_owned(), paused: false }),
+        }
+    }
+
     /// Whether executing the plan writes this item.
     #[must_use]
     pub fn changes(&self) -> bool {
@@ -279,14 +343,14 @@ impl PlanItem {
     /// Whether executing the plan restores exactly what was `applied` before.
     #[must_use]
     pub fn restores(&self, applied: &Applied) -> bool {
-        !applied.hash.is_empty() && digest::sha256(&self.expected).starts_with(&applied.hash)
+        !applied.hash.is_empty() && digest::sha256(&self.fields.expected).starts_with(&applied.hash)
     }
 
     /// Whether a person must review the item, so that approval in advance does not cover it.
     #[must_use]
     pub fn needs_review(&self) -> bool {
-        !self.conflicts.is_empty()
-            || !self.lost.is_empty()
+        !self.review.conflicts.is_empty()
+            || !self.review.lost.is_empty()
             || matches!(self.operation, Operation::Remove | Operation::Deferred | Operation::Blocked)
     }
 }

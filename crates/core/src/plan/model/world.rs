@@ -15,7 +15,7 @@ use crate::plan::decision::decide::tests::item;
 use crate::plan::decision::observed::{Edit, Wanted, World as Observation};
 use crate::plan::items::health::Rollout;
 use crate::plan::items::prune;
-use crate::plan::items::{Moved, PlanItem};
+use crate::plan::items::Moved;
 use crate::plan::overrides::{Choices, MODE, inputs};
 use crate::plan::{Basis, Plan};
 use object::digest;
@@ -307,20 +307,19 @@ pub(super) fn plan(rules: Rules, config: &Config, world: &World) -> Plan {
         let moved = Moved { path: "/value".into(), text: format!("/value is {live:?}") };
         let conflict =
             Conflict { path: "/value".into(), manager: "them".into(), live: None, desired: None, controller: false };
-        PlanItem {
-            target: target(name),
-            prune: want == GONE,
-            conflicts: (live == Some(FOREIGN) && want != GONE).then_some(conflict).into_iter().collect(),
-            uid: live.map(|_| "u".into()),
-            hash: change(name, live, want, operation),
-            expected: view(want),
-            applied: live.filter(|_| operation == Operation::NoChange).map(applied),
-            moved: has_moved.then_some(moved).into_iter().collect(),
-            rollout: rollout(rules, world, index, operation),
-            overriding: overriding(name, operation),
-            passing: operation == Operation::Blocked && world.down,
-            ..item(name, if rules.waves { index as u32 } else { 0 }, operation)
-        }
+        let mut item = item(name, if rules.waves { index as u32 } else { 0 }, operation);
+        item.target = target(name);
+        item.prune = want == GONE;
+        item.hash = change(name, live, want, operation);
+        item.fields.expected = view(want);
+        item.review.conflicts = (live == Some(FOREIGN) && want != GONE).then_some(conflict).into_iter().collect();
+        item.review.overriding = overriding(name, operation);
+        item.review.blocked_temporarily = operation == Operation::Blocked && world.down;
+        item.live.uid = live.map(|_| "u".into());
+        item.live.applied = live.filter(|_| operation == Operation::NoChange).map(applied);
+        item.live.moved = has_moved.then_some(moved).into_iter().collect();
+        item.live.rollout = rollout(rules, world, index, operation);
+        item
     });
     Plan::new(basis, items.collect())
 }
@@ -372,8 +371,8 @@ pub(super) fn observe(rules: Rules, look: &Look) -> Option<Observation> {
         status.items.iter().filter(|item| item.state == crate::api::ItemState::InProgress).collect();
     let rollouts = under_way.iter().map(|item| {
         let fresh = plan.item(&item.name)?;
-        let waits = matches!(fresh.rollout, Rollout::Waiting { .. }) && item.applied.is_some();
-        waits.then(|| (item.name.clone(), fresh.rollout.clone()))
+        let waits = matches!(fresh.live.rollout, Rollout::Waiting { .. }) && item.applied.is_some();
+        waits.then(|| (item.name.clone(), fresh.live.rollout.clone()))
     });
     let rollouts: Option<BTreeMap<_, _>> = rollouts.collect();
     rollouts.filter(|rollouts| !rollouts.is_empty()).map(Observation::Rollouts)

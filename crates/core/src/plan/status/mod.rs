@@ -168,7 +168,7 @@ fn publish(
     if let Some(summary) = old.summary.as_ref().filter(|summary| unchanged && !summary.changed.is_empty()) {
         changed.clone_from(&summary.changed);
     }
-    let puts_back = plan.items.iter().filter(|item| !item.moved.is_empty()).all(|item| {
+    let puts_back = plan.items.iter().filter(|item| !item.live.moved.is_empty()).all(|item| {
         let remembered = old.items.iter().find(|before| before.name == item.name);
         remembered.and_then(|before| before.applied.as_ref()).is_some_and(|applied| item.restores(applied))
     });
@@ -258,7 +258,7 @@ fn recognise(status: &mut Status, seen: &Observed<'_>, now: Timestamp) {
     let begun = |item: &&mut Item| item.state != ItemState::Pending && item.operation != Operation::Remove;
     for item in status.items.iter_mut().filter(begun) {
         if item.applied.is_none() {
-            item.applied = plan.item(&item.name).and_then(|fresh| fresh.applied.clone());
+            item.applied = plan.item(&item.name).and_then(|fresh| fresh.live.applied.clone());
         }
         if item.applied.is_some() && item.state == ItemState::InProgress {
             item.wait_started_at.get_or_insert_with(|| time(now));
@@ -341,7 +341,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
     // The message of a finished item stays true; how its pools do later does not concern it.
     let is_set_aside = fresh.operation == Operation::Skipped;
     let finished = before.filter(|item| same && item.state == ItemState::Completed && satisfied && !is_set_aside);
-    let state = match &fresh.rollout {
+    let state = match &fresh.live.rollout {
         _ if !satisfied => ItemState::Pending,
         Rollout::Waiting { .. } | Rollout::Failed(_) if finished.is_none() => ItemState::InProgress,
         Rollout::Waiting { .. } | Rollout::Failed(_) | Rollout::Done(_) => ItemState::Completed,
@@ -350,20 +350,21 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
     let overridden = overridden::expected(fresh, before, is_done);
     let unforeseen = if is_done { overridden::of_item(fresh, &overridden) } else { None };
     // An owner may report later that the object is in effect, or that it is not.
-    let is_told = (fresh.speaks || fresh.has_status) && !fresh.prune && matches!(fresh.rollout, Rollout::Done(_));
+    let is_told =
+        (fresh.live.speaks || fresh.live.has_status) && !fresh.prune && matches!(fresh.live.rollout, Rollout::Done(_));
     let back = before.filter(|_| is_done && unforeseen.is_none());
     let back = back.and_then(|item| overridden::comes_back(fresh, &item.message));
     let kept = finished.filter(|item| !item.message.starts_with(overridden::MARK) && !is_told);
-    let message = match (unforeseen, kept, &fresh.rollout) {
+    let message = match (unforeseen, kept, &fresh.live.rollout) {
         (None, _, _) if back.is_some() => back.unwrap_or_default(),
         (Some(told), ..) => format!("{} {told}.", overridden::MARK),
         (None, Some(item), _) => item.message.clone(),
         // Its message says everything, and nothing is waited for.
-        (None, None, _) if is_set_aside => fresh.message.clone(),
+        (None, None, _) if is_set_aside => fresh.review.message.clone(),
         (None, None, Rollout::Done(text) | Rollout::Waiting { text, .. } | Rollout::Failed(text)) if satisfied => {
-            format!("{} {}.", fresh.message, message::capitalised(text.trim_end_matches('.')))
+            format!("{} {}.", fresh.review.message, message::capitalised(text.trim_end_matches('.')))
         }
-        (None, None, _) => fresh.message.clone(),
+        (None, None, _) => fresh.review.message.clone(),
     };
     let unmoved = before.filter(|item| item.state == state);
     Item {
@@ -371,14 +372,15 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         target_ref: short(&fresh.target),
         operation: fresh.operation,
         wave: fresh.wave,
-        impact_severity: fresh.severity,
-        diff: fresh.diff.clone(),
+        impact_severity: fresh.review.severity,
+        diff: fresh.review.diff.clone(),
         truncated: None,
-        desired_state: fresh.shown.is_object().then(|| fresh.shown.clone()),
-        conflicts: fresh.conflicts.iter().take(CONFLICT_LIMIT).cloned().collect(),
+        desired_state: fresh.review.shown.is_object().then(|| fresh.review.shown.clone()),
+        conflicts: fresh.review.conflicts.iter().take(CONFLICT_LIMIT).cloned().collect(),
         pools: pools(fresh, before, state),
         managed_fields: managed_fields(fresh),
         overrides: fresh
+            .review
             .overrides
             .iter()
             .take(OVERRIDE_LIMIT)
@@ -393,7 +395,7 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         paused_since: None,
         item_hash: fresh.hash.clone(),
         // An object that is gone as planned is forgotten: if it is desired again, it is new.
-        applied: fresh.applied.clone().or_else(|| before.filter(|_| !(fresh.prune && satisfied)).and_then(known)),
+        applied: fresh.live.applied.clone().or_else(|| before.filter(|_| !(fresh.prune && satisfied)).and_then(known)),
         applied_before: None,
     }
 }
@@ -410,7 +412,7 @@ fn pools(fresh: &PlanItem, before: Option<&Item>, state: ItemState) -> Vec<Strin
     let under_way = |item: &&Item| item.state == ItemState::InProgress && state == ItemState::InProgress;
     match before.filter(under_way).filter(|_| fresh.prune && fresh.operation == Operation::NoChange) {
         Some(item) => item.pools.clone(),
-        None => fresh.effect.pools.keys().take(POOL_LIMIT).cloned().collect(),
+        None => fresh.review.effect.pools.keys().take(POOL_LIMIT).cloned().collect(),
     }
 }
 
@@ -432,9 +434,9 @@ fn short(target: &TargetRef) -> TargetRef {
 
 /// Our fields. Names of list entries contain values, which may be secret.
 fn managed_fields(fresh: &PlanItem) -> Vec<String> {
-    let open = |path: &&object::fields::FieldPath| fresh.sensitive.is_empty() || !path.names_values();
+    let open = |path: &&object::fields::FieldPath| fresh.fields.sensitive.is_empty() || !path.names_values();
     let shown = |path: &object::fields::FieldPath| within_line(&path.dotted()).into_owned();
-    fresh.owned.iter().filter(open).take(FIELD_LIMIT).map(shown).collect()
+    fresh.fields.owned.iter().filter(open).take(FIELD_LIMIT).map(shown).collect()
 }
 
 fn advance(status: &mut Status, steps: &[Step], now: Timestamp) {
@@ -542,7 +544,7 @@ fn trouble(seen: &Observed<'_>, status: &Status) -> Option<String> {
     let rests = |item: &&Item| matches!(item.state, ItemState::Completed | ItemState::Pending);
     let told = status.items.iter().filter(rests).filter_map(|item| {
         let fresh = plan.item(&item.name)?;
-        Some(format!("{}: {}.", fresh.target, fresh.trouble.as_ref()?.trim_end_matches('.')))
+        Some(format!("{}: {}.", fresh.target, fresh.live.trouble.as_ref()?.trim_end_matches('.')))
     });
     let told: Vec<_> = told.collect();
     (!told.is_empty()).then(|| told.join(" "))

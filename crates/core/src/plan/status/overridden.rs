@@ -28,8 +28,10 @@ const PART: usize = 1200;
 pub(in crate::plan) fn expected(fresh: &PlanItem, before: Option<&Item>, is_done: bool) -> Vec<String> {
     let known = before.filter(|_| !fresh.prune).into_iter().flat_map(|item| &item.overridden);
     let parts: BTreeSet<_> = match is_done {
-        true => known.filter(|part| fresh.overridden.keys().any(|now| remembered(now) == **part)).cloned().collect(),
-        false => known.cloned().chain(fresh.effect.overridden.iter().map(|part| remembered(part))).collect(),
+        true => {
+            known.filter(|part| fresh.live.overridden.keys().any(|now| remembered(now) == **part)).cloned().collect()
+        }
+        false => known.cloned().chain(fresh.review.effect.overridden.iter().map(|part| remembered(part))).collect(),
     };
     parts.into_iter().take(PARTS).collect()
 }
@@ -40,7 +42,7 @@ fn remembered(part: &str) -> String {
 
 /// The overridden parts of `fresh` that were not `expected`, as text.
 pub(in crate::plan) fn of_item(fresh: &PlanItem, expected: &[String]) -> Option<String> {
-    let news = fresh.overridden.iter().filter(|(part, _)| !expected.contains(&remembered(part)));
+    let news = fresh.live.overridden.iter().filter(|(part, _)| !expected.contains(&remembered(part)));
     let told: Vec<_> = news.map(|(part, by)| format!("{part} (by {by})")).collect();
     (!told.is_empty()).then(|| listed(&told))
 }
@@ -54,7 +56,7 @@ pub fn is_told(item: &Item) -> bool {
 /// The message of an item whose override is gone, but whose machines do not all have it again.
 /// `message` is its last message.
 pub(in crate::plan) fn comes_back(fresh: &PlanItem, message: &str) -> Option<String> {
-    match &fresh.rollout {
+    match &fresh.live.rollout {
         Rollout::Waiting { text, .. } | Rollout::Failed(text) if message.starts_with(MARK) => {
             Some(format!("{BACK} {}.", text.trim_end_matches('.')))
         }

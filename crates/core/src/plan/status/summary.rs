@@ -32,7 +32,12 @@ fn except(plan: &Plan) -> String {
 /// Why `item` blocks the approval of the plan, in a sentence that names its object once.
 fn why_blocked(item: &PlanItem) -> String {
     let target = item.target.to_string();
-    let why = item.message.strip_prefix(&target).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&item.message);
+    let why = item
+        .review
+        .message
+        .strip_prefix(&target)
+        .and_then(|rest| rest.strip_prefix(": "))
+        .unwrap_or(&item.review.message);
     format!("{target}: {}.", why.trim_end_matches('.'))
 }
 
@@ -79,13 +84,13 @@ pub(in crate::plan) fn of_publication(plan: &Plan, publication: &Publication, to
                 sentences.push(overridden::REMEDY.to_owned());
             }
             sentences.push(detail.to_owned());
-            let troubled = plan.items.iter().filter_map(|item| Some((item, item.trouble.as_ref()?)));
+            let troubled = plan.items.iter().filter_map(|item| Some((item, item.live.trouble.as_ref()?)));
             sentences
                 .extend(troubled.map(|(item, trouble)| format!("{}: {}.", item.target, trouble.trim_end_matches('.'))));
             sentences.extend(
                 plan.items
                     .iter()
-                    .flat_map(|item| item.kept.iter().map(move |kept| format!("{}: {kept}.", item.target))),
+                    .flat_map(|item| item.review.kept.iter().map(move |kept| format!("{}: {kept}.", item.target))),
             );
         }
         Phase::InProgress => {
@@ -103,7 +108,7 @@ pub(in crate::plan) fn of_publication(plan: &Plan, publication: &Publication, to
                      its diffs. To carry it out, {how}"
                 )
             });
-            let is_more = plan.items.iter().any(|item| item.changes() && item.moved.is_empty());
+            let is_more = plan.items.iter().any(|item| item.changes() && item.live.moved.is_empty());
             if is_more || figures::figures(plan).machines_to_reboot > 0 {
                 sentences.push(format!("The plan as a whole: {}", figures::in_figures(plan)));
             }

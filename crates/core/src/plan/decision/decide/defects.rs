@@ -23,7 +23,7 @@ fn drifted(index: usize) -> Plan {
     let mut operations = DONE;
     operations[index] = Operation::Update;
     let mut plan = plan(operations);
-    plan.items[index].moved = vec![Moved { path: "/spec".into(), text: "/spec is 2 instead of 1".into() }];
+    plan.items[index].live.moved = vec![Moved { path: "/spec".into(), text: "/spec is 2 instead of 1".into() }];
     plan
 }
 
@@ -60,7 +60,7 @@ fn d3_d5_d53_a_failure_of_the_last_item_counts_and_stays() {
         world.look(plan(operations));
     }
     let mut broken = plan(DONE);
-    broken.items[1].rollout = Rollout::Failed("broken".into());
+    broken.items[1].live.rollout = Rollout::Failed("broken".into());
     world.look(broken);
     assert_eq!(world.phase(), Some(Phase::CompletedWithErrors));
     assert_eq!(condition(&world, "Completed").as_deref(), Some("False"));
@@ -120,7 +120,7 @@ fn d8_a_second_wait_begins_anew() {
     world.now += 1_000_000;
     world.wanted.wait_timeout = Some(Duration::from_secs(100));
     let mut rolling = plan([Operation::NoChange, Operation::Update]);
-    rolling.items[0].rollout = Rollout::Waiting { text: "0 of 3".into(), paused: false };
+    rolling.items[0].live.rollout = Rollout::Waiting { text: "0 of 3".into(), paused: false };
     world.look(rolling.clone());
     world.wanted.approved_plan_hash = world.status.plan_hash.clone();
     world.wanted.generation += 1;
@@ -171,8 +171,8 @@ fn d54_what_is_put_back_without_asking_has_an_end() {
         let mut moved = drifted(0);
         // The plan restores exactly what was applied.
         let applied = world.status.items[0].applied.clone().unwrap();
-        moved.items[0].expected = [("/spec".to_owned(), json!(1))].into();
-        let hash = object::digest::sha256(&moved.items[0].expected);
+        moved.items[0].fields.expected = [("/spec".to_owned(), json!(1))].into();
+        let hash = object::digest::sha256(&moved.items[0].fields.expected);
         world.status.items[0].applied = Some(crate::api::Applied { hash, ..applied });
         world.look(moved.clone());
         if world.phase() == Some(Phase::InProgress) {
@@ -195,7 +195,7 @@ fn d54_what_is_put_back_without_asking_has_an_end() {
 fn d31_memories_that_do_not_fit_make_no_drift_without_a_change() {
     let mut world = completed();
     let mut odd = plan(DONE);
-    odd.items[0].moved = vec![Moved { path: "/spec".into(), text: "/spec is 1".into() }];
+    odd.items[0].live.moved = vec![Moved { path: "/spec".into(), text: "/spec is 1".into() }];
     world.look(odd);
     assert_eq!(world.phase(), Some(Phase::Completed));
 }
@@ -288,7 +288,7 @@ fn m5_what_is_of_one_wave_is_written_in_one_go() {
 fn a_clock_that_jumps_delays_and_breaks_nothing() {
     let rolling = || {
         let mut plan = plan(HALF);
-        plan.items[0].rollout = Rollout::Waiting { text: "0 of 3".into(), paused: false };
+        plan.items[0].live.rollout = Rollout::Waiting { text: "0 of 3".into(), paused: false };
         plan
     };
     for jump in [-1_000_000, 1_000_000] {
@@ -444,13 +444,13 @@ fn t3_another_failure_policy_time_limit_or_size_is_another_plan() {
     let short = planned(&|world| world.wanted.wait_timeout = Some(Duration::from_secs(1)));
     let with_machines = |machines: u32| {
         let mut items = plan(CREATE).items;
-        items[0].effect.pools = one_by_one(&[("worker", machines)]);
+        items[0].review.effect.pools = one_by_one(&[("worker", machines)]);
         Plan::new(basis(), items).digest
     };
     let with_limit = |written: &str| {
         let mut items = plan(CREATE).items;
-        items[0].effect.pools = one_by_one(&[("worker", 3)]);
-        items[0].effect.pools.values_mut().for_each(|pool| pool.max_unavailable = Some(written.to_owned()));
+        items[0].review.effect.pools = one_by_one(&[("worker", 3)]);
+        items[0].review.effect.pools.values_mut().for_each(|pool| pool.max_unavailable = Some(written.to_owned()));
         Plan::new(basis(), items).digest
     };
     assert_eq!(with_limit("1"), plain);
@@ -502,7 +502,7 @@ fn t9_an_edit_dated_in_the_future_is_as_old_as_the_look_that_sees_it() {
 fn t14_the_headline_follows_what_is_in_no_digest() {
     let with_machines = |machines: u32| {
         let mut plan = plan(HALF);
-        plan.items[1].effect.pools = one_by_one(&[("worker", machines)]);
+        plan.items[1].review.effect.pools = one_by_one(&[("worker", machines)]);
         plan
     };
     let mut world = World::new(Action::DryRun);
@@ -515,7 +515,7 @@ fn t14_the_headline_follows_what_is_in_no_digest() {
     assert_eq!(condition.message, text(&world));
     let mut blocked = plan([Operation::Blocked, Operation::Create]);
     for remedy in ["create the namespace", "raise the quota"] {
-        blocked.items[0].message = remedy.into();
+        blocked.items[0].review.message = remedy.into();
         world.look(blocked.clone());
         assert!(text(&world).contains(remedy), "{}", text(&world));
         let rest = world.status.clone();
@@ -546,10 +546,10 @@ fn t21_edits_push_no_approved_execution_out_of_the_history() {
 fn t7_no_message_has_a_line_that_others_wrote() {
     let mut world = World::new(Action::DryRun);
     let mut fresh = plan(CREATE);
-    fresh.items[0].message = "leaves /spec/x\n# y (impact Low) Everything is as planned. alone".into();
-    fresh.items[0].overrides = vec!["leaves /spec/x\n--- live alone".into()];
+    fresh.items[0].review.message = "leaves /spec/x\n# y (impact Low) Everything is as planned. alone".into();
+    fresh.items[0].review.overrides = vec!["leaves /spec/x\n--- live alone".into()];
     fresh.items[1].operation = Operation::Blocked;
-    fresh.items[1].message = "pool worker: \nStatus: Completed".into();
+    fresh.items[1].review.message = "pool worker: \nStatus: Completed".into();
     world.look(fresh);
     let told = serde_json::to_value(&world.status).unwrap();
     assert!(told.to_string().contains("leaves /spec/x\\\\u{a}# y"), "{told:#}");

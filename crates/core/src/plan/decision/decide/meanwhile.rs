@@ -20,8 +20,8 @@ use crate::plan::status::compose;
 fn rebooting(operations: [Operation; 2], at_a_time: &str, machines: u32) -> Plan {
     let mut items = plan(operations).items;
     if operations[1] != Operation::NoChange {
-        items[1].effect.pools = one_by_one(&[("worker", machines)]);
-        items[1].effect.pools.values_mut().for_each(|pool| pool.max_unavailable = Some(at_a_time.to_owned()));
+        items[1].review.effect.pools = one_by_one(&[("worker", machines)]);
+        items[1].review.effect.pools.values_mut().for_each(|pool| pool.max_unavailable = Some(at_a_time.to_owned()));
     }
     Plan::new(basis(), items)
 }
@@ -82,7 +82,7 @@ fn a_policy_approves_nothing_that_others_have_changed() {
     };
     let before = [input("/spec/limit", json!(1))];
     let mut moved = with(&before, CREATE, Some(1));
-    moved.items[0].moved = vec![Moved { path: "/spec/a".into(), text: "/spec/a was changed".into() }];
+    moved.items[0].live.moved = vec![Moved { path: "/spec/a".into(), text: "/spec/a was changed".into() }];
     let cases = [
         ("nothing", with(&before, CREATE, Some(1)), true),
         ("an input", with(&[input("/spec/limit", json!(2))], CREATE, Some(1)), false),
@@ -173,7 +173,7 @@ fn history_and_messages_tell_what_was_done_and_what_is_said_now() {
     let replaces = |operations| {
         let mut plan = plan(operations);
         for item in &mut plan.items {
-            item.replaced = vec![Replaced { item: item.name.clone(), path: "/spec".into(), was: "1".into() }];
+            item.review.replaced = vec![Replaced { item: item.name.clone(), path: "/spec".into(), was: "1".into() }];
         }
         plan
     };
@@ -212,7 +212,7 @@ fn history_and_messages_tell_what_was_done_and_what_is_said_now() {
     let mut world = World::new(Action::DryRun);
     for reason in ["until June", "until July"] {
         let mut skipped = plan([Operation::Skipped, Operation::NoChange]);
-        skipped.items[0].message = reason.into();
+        skipped.items[0].review.message = reason.into();
         world.look(skipped);
         assert_eq!(world.status.items[0].message, reason);
     }
@@ -303,7 +303,7 @@ fn a_policy_approves_no_removal_of_an_override_however_long_ago() {
 fn r9_a_pool_that_is_degraded_before_the_write_is_another_plan() {
     let on = |operations, degraded: bool| {
         let mut items = rebooting(operations, "1", 3).items;
-        items[1].effect.pools.values_mut().for_each(|pool| pool.degraded = degraded);
+        items[1].review.effect.pools.values_mut().for_each(|pool| pool.degraded = degraded);
         Plan::new(basis(), items)
     };
     assert_ne!(on(CREATE, true).digest, on(CREATE, false).digest);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use profile_sdk::{Body, Draft};
 use serde_json::{Value, json};
 
 use super::*;
@@ -13,7 +14,7 @@ use crate::api::{
 use crate::plan::Basis;
 use crate::plan::decision::observed::{Edit, Wanted};
 use crate::plan::items::health::Rollout;
-use crate::plan::items::{Effect, Moved, PlanItem};
+use crate::plan::items::{Moved, PlanItem, Review};
 use crate::plan::overrides::Choices;
 use crate::plan::status::{Written, compose};
 
@@ -38,45 +39,14 @@ fn at(second: i64) -> Timestamp {
 
 pub(in crate::plan) fn item(name: &str, wave: u32, operation: Operation) -> PlanItem {
     let applied = Applied { uid: "u".into(), paths: vec!["/f:spec".into()], paths_hash: None, hash: "h".into() };
-    PlanItem {
-        name: name.into(),
-        target: TargetRef { api_version: "v1".into(), kind: "Widget".into(), name: name.into(), namespace: None },
-        operation,
-        prune: false,
-        wave,
-        severity: Severity::Low,
-        diff: String::new(),
-        desired: json!({}),
-        shown: json!({}),
-        sensitive: Vec::new(),
-        quantities: Vec::new(),
-        overrides: Vec::new(),
-        overriding: Vec::new(),
-        conflicts: Vec::new(),
-        lost: Vec::new(),
-        kept: Vec::new(),
-        passing: false,
-        effect: Effect::default(),
-        owned: Vec::new(),
-        expected: BTreeMap::new(),
-        beside: Default::default(),
-        uid: None,
-        resource_version: None,
-        message: "text".into(),
-        hash: format!("{name}-{operation:?}"),
-        applied: (operation == Operation::NoChange).then_some(applied),
-        moved: Vec::new(),
-        glimpses: BTreeMap::new(),
-        replaced: Vec::new(),
-        since: Vec::new(),
-        followed: None,
-        rollout: Rollout::Done("in effect".into()),
-        in_effect_since: None,
-        speaks: false,
-        has_status: false,
-        trouble: None,
-        overridden: BTreeMap::new(),
-    }
+    let target = TargetRef { api_version: "v1".into(), kind: "Widget".into(), name: name.into(), namespace: None };
+    let draft = Draft { wave, ..Draft::new(name, Body::Ensure(target.empty()), "reason") };
+    let mut item = PlanItem::new(&draft, target, operation);
+    item.hash = format!("{name}-{operation:?}");
+    item.review = Review { desired: json!({}), shown: json!({}), message: "text".into(), ..Review::default() };
+    item.live.rollout = Rollout::Done("in effect".into());
+    item.live.applied = (operation == Operation::NoChange).then_some(applied);
+    item
 }
 
 pub(in crate::plan) fn basis() -> Basis {
@@ -206,7 +176,7 @@ fn the_story_of_two_waves() {
     assert_eq!(world.phase(), Some(Phase::InProgress));
     assert_eq!(writes_of(&world.look(plan(CREATE))), ["a"]);
     let mut rolling = plan(HALF);
-    rolling.items[0].rollout = Rollout::Waiting { text: "1 of 3".into(), paused: false };
+    rolling.items[0].live.rollout = Rollout::Waiting { text: "1 of 3".into(), paused: false };
     assert!(writes_of(&world.look(rolling)).is_empty());
     assert_eq!(world.status.items[1].state, ItemState::Pending);
     assert!(writes_of(&world.look(plan(HALF))).is_empty(), "the intent of the second wave");
@@ -331,7 +301,7 @@ fn a_written_item_that_is_changed_during_the_execution_is_drift_and_not_put_back
     world.look(plan(CREATE));
     world.look(plan(CREATE));
     let mut drifted = plan([Operation::Update, Operation::Create]);
-    drifted.items[0].moved = vec![Moved { path: "/spec".into(), text: "/spec is 2 instead of 1".into() }];
+    drifted.items[0].live.moved = vec![Moved { path: "/spec".into(), text: "/spec is 2 instead of 1".into() }];
     assert!(writes_of(&world.look(drifted)).is_empty());
     assert_eq!(world.phase(), Some(Phase::Drifted));
 }
@@ -356,7 +326,7 @@ fn a_failure_is_left_only_when_its_cause_can_be_gone() {
         world.look(plan(CREATE));
         world.look(plan(CREATE));
         let mut broken = plan(HALF);
-        broken.items[0].rollout = Rollout::Failed("Stalled: no".into());
+        broken.items[0].live.rollout = Rollout::Failed("Stalled: no".into());
         world.look(broken);
         assert_eq!(world.phase(), Some(Phase::Failed));
         world
@@ -424,7 +394,7 @@ fn every_status_names_the_digest_of_its_own_items() {
 fn the_time_limit_stands_still_while_a_pool_is_paused() {
     let waiting = |paused| {
         let mut plan = plan(HALF);
-        plan.items[0].rollout = Rollout::Waiting { text: "0 of 3".into(), paused };
+        plan.items[0].live.rollout = Rollout::Waiting { text: "0 of 3".into(), paused };
         plan
     };
     let mut world = World::new(Action::Apply);
@@ -454,7 +424,7 @@ fn the_time_limit_stands_still_while_a_pool_is_paused() {
 fn a_pause_that_begins_in_the_future_takes_nothing_from_the_time_limit() {
     let waiting = |paused| {
         let mut plan = plan(HALF);
-        plan.items[0].rollout = Rollout::Waiting { text: "0 of 3".into(), paused };
+        plan.items[0].live.rollout = Rollout::Waiting { text: "0 of 3".into(), paused };
         plan
     };
     for paused in [true, false] {
@@ -516,7 +486,7 @@ fn a_hash_is_used_once_and_can_be_given_again() {
 fn what_is_as_wanted_but_not_in_effect_holds_up_what_comes_after_it() {
     let rolling = |operations| {
         let mut plan = plan(operations);
-        plan.items[0].rollout = Rollout::Waiting { text: "0 of 3".into(), paused: false };
+        plan.items[0].live.rollout = Rollout::Waiting { text: "0 of 3".into(), paused: false };
         plan
     };
     let mut world = World::new(Action::DryRun);
@@ -553,7 +523,7 @@ fn a_withdrawal_counts_as_written_only_what_was() {
 #[test]
 fn what_is_asked_for_in_advance_takes_nothing_from_others() {
     let mut taking = plan(CREATE);
-    taking.items[1].lost = vec!["/spec/list: 1".into()];
+    taking.items[1].review.lost = vec!["/spec/list: 1".into()];
     let mut world = World::new(Action::Apply);
     world.look(taking);
     assert_eq!(world.phase(), Some(Phase::ReviewRequired));

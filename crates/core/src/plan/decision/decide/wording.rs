@@ -28,12 +28,12 @@ fn what_is_wanted_otherwise_now_is_not_put_back() {
             world.look(plan(operations));
         }
         let mut drifted = plan([Operation::Update, Operation::NoChange]);
-        drifted.items[0].moved = vec![Moved { path: "/spec".into(), text: "/spec is 2".into() }];
+        drifted.items[0].live.moved = vec![Moved { path: "/spec".into(), text: "/spec is 2".into() }];
         if let Some(applied) = &mut world.status.items[0].applied {
-            applied.hash = digest::sha256(&drifted.items[0].expected);
+            applied.hash = digest::sha256(&drifted.items[0].fields.expected);
         }
         if other_is_wanted {
-            drifted.items[0].expected.insert("/f:spec".to_owned(), json!("never applied"));
+            drifted.items[0].fields.expected.insert("/f:spec".to_owned(), json!("never applied"));
         }
         world.look(drifted.clone());
         assert_eq!(world.phase(), Some(Phase::Drifted));
@@ -41,7 +41,7 @@ fn what_is_wanted_otherwise_now_is_not_put_back() {
         assert!(!text(&world).contains("as a whole"), "{}", text(&world));
         // Whatever else is approved with it is mentioned.
         drifted.items[1] = super::tests::item("b", 1, Operation::Create);
-        drifted.items[1].effect.pools = one_by_one(&[("virt", 2), ("worker", 3)]);
+        drifted.items[1].review.effect.pools = one_by_one(&[("virt", 2), ("worker", 3)]);
         world.look(Plan::new(super::tests::basis(), drifted.items));
         let whole = "The plan as a whole: 1 to create, 1 to change; 5 machines reboot (pools virt, worker).";
         assert!(text(&world).contains(whole), "{}", text(&world));
@@ -101,8 +101,9 @@ fn an_edit_of_spec_is_not_told_as_a_change_of_the_object() {
 fn what_is_blocked_is_named_once_and_ends_once() {
     let mut world = World::new(Action::DryRun);
     let mut blocked = plan([Operation::Blocked, Operation::Create]);
-    blocked.items[0].message = format!("{}: it can't be understood.", blocked.items[0].target);
-    let sentence = format!("can't be approved while items are blocked: {} To continue", blocked.items[0].message);
+    blocked.items[0].review.message = format!("{}: it can't be understood.", blocked.items[0].target);
+    let sentence =
+        format!("can't be approved while items are blocked: {} To continue", blocked.items[0].review.message);
     world.look(blocked);
     assert!(text(&world).contains(&sentence), "{}", text(&world));
 }
@@ -142,7 +143,7 @@ fn what_has_become_of_an_item_is_told_and_what_was_written_is_no_change() {
     let mut other = plan([Operation::NoChange, Operation::Update]);
     let ours = other.items[0].target.to_string();
     assert!(!changes::stale_items(&world.status, &other).contains(&ours));
-    other.items[0].moved = vec![Moved { path: "/spec".into(), text: "/spec is 2".into() }];
+    other.items[0].live.moved = vec![Moved { path: "/spec".into(), text: "/spec is 2".into() }];
     assert!(changes::stale_items(&world.status, &other).contains(&ours));
 }
 
@@ -162,7 +163,7 @@ fn what_is_set_aside_is_not_said_to_be_as_planned_and_one_machine_reboots() {
     for (machines, says) in
         [(0, "; no machine reboots."), (1, "; 1 machine reboots (pool "), (2, "; 2 machines reboot (pool ")]
     {
-        one.items[0].effect.pools = one_by_one(&[("worker", machines)]);
+        one.items[0].review.effect.pools = one_by_one(&[("worker", machines)]);
         assert!(figures::in_figures(&one).contains(says), "{}", figures::in_figures(&one));
     }
 }
@@ -173,7 +174,7 @@ fn what_is_set_aside_is_not_said_to_be_as_planned_and_one_machine_reboots() {
 fn r11_trouble_of_an_owner_is_a_condition_as_long_as_it_lasts_and_no_other_plan() {
     let done = |trouble: Option<&str>| {
         let mut plan = plan([Operation::NoChange, Operation::NoChange]);
-        plan.items[1].trouble = trouble.map(str::to_owned);
+        plan.items[1].live.trouble = trouble.map(str::to_owned);
         plan
     };
     let condition = |world: &World| {
@@ -197,7 +198,7 @@ fn r11_trouble_of_an_owner_is_a_condition_as_long_as_it_lasts_and_no_other_plan(
     assert_eq!(text(&world), "All objects match the plan.");
     // An item that is in progress reports its own state.
     let mut waiting = done(Some("Degraded=True: m"));
-    waiting.items[1].rollout = Rollout::Waiting { text: "Degraded=True: m".into(), paused: false };
+    waiting.items[1].live.rollout = Rollout::Waiting { text: "Degraded=True: m".into(), paused: false };
     let mut first = World::new(Action::Apply);
     first.look(waiting);
     assert_eq!((first.phase(), condition(&first)), (Some(Phase::InProgress), None));
@@ -225,7 +226,7 @@ fn a_plan_that_waits_always_says_the_next_step() {
 #[test]
 fn r28_machines_that_reboot_only_after_another_approval_are_not_promised_now() {
     let mut items = plan([Operation::Deferred, Operation::Create]).items;
-    items[1].effect.pools = one_by_one(&[("worker", 8)]);
+    items[1].review.effect.pools = one_by_one(&[("worker", 8)]);
     let deferred = super::Plan::new(basis(), items);
     let says = figures::in_figures(&deferred);
     assert_eq!(
@@ -244,7 +245,7 @@ fn r28_what_still_rolls_out_after_a_withdrawal_is_said() {
     let half = |operations| {
         let mut plan = plan(operations);
         if operations[0] == Operation::NoChange {
-            plan.items[0].rollout = Rollout::Waiting { text: "1 of 5 machines are updated".into(), paused: false };
+            plan.items[0].live.rollout = Rollout::Waiting { text: "1 of 5 machines are updated".into(), paused: false };
         }
         plan
     };
@@ -268,7 +269,7 @@ fn r28_what_still_rolls_out_after_a_withdrawal_is_said() {
 fn r24_a_blocked_item_has_one_message() {
     let blocked = |why: &str| {
         let mut plan = plan([Operation::Blocked, Operation::Create]);
-        plan.items[0].message = format!("Widget a: {why}");
+        plan.items[0].review.message = format!("Widget a: {why}");
         plan
     };
     let mut world = World::new(Action::DryRun);
@@ -296,7 +297,7 @@ fn machines_that_reboot_twice_are_said_to() {
     ] {
         let mut items = plan(CREATE).items;
         for (item, wave) in items.iter_mut().zip(waves) {
-            (item.wave, item.effect.pools) = (wave, one_by_one(&[("worker", 3)]));
+            (item.wave, item.review.effect.pools) = (wave, one_by_one(&[("worker", 3)]));
         }
         let says_now = figures::in_figures(&super::Plan::new(basis(), items));
         assert!(says_now.ends_with(says), "{says_now}");

@@ -12,12 +12,13 @@ fn p19_a_deferred_item_is_never_written_and_ends_the_execution_before_it() {
     let three = |operations: [Operation; 3]| {
         let names = ["namespace", "object", "later"];
         let items = names.iter().zip(operations).enumerate();
-        let items = items.map(|(wave, (name, operation))| PlanItem {
-            rollout: match operation {
+        let items = items.map(|(wave, (name, operation))| {
+            let mut item = item(name, u32::try_from(wave).unwrap(), operation);
+            item.live.rollout = match operation {
                 NoChange => Rollout::Done("in effect".into()),
                 _ => Rollout::Waiting { text: "not there".into(), paused: false },
-            },
-            ..item(name, u32::try_from(wave).unwrap(), operation)
+            };
+            item
         });
         Plan::new(basis(), items.collect())
     };
@@ -56,8 +57,8 @@ fn n4_what_can_not_be_told_is_waited_for_and_has_an_end() {
     world.wanted.wait_timeout = Some(std::time::Duration::from_secs(60));
     let plan = |down: bool| {
         let mut second = item("b", 0, if down { Operation::Blocked } else { Operation::Create });
-        second.passing = down;
-        second.message = if down { "webhook x is down".into() } else { second.message };
+        second.review.blocked_temporarily = down;
+        second.review.message = if down { "webhook x is down".into() } else { second.review.message };
         Plan::new(basis(), vec![item("a", 0, Operation::Create), second])
     };
     world.look(plan(false));
@@ -112,7 +113,12 @@ fn an_automatic_policy_goes_on_with_what_was_edited_meanwhile() {
 fn a_removal_is_written_once_and_waited_for() {
     use Operation::{NoChange, Remove};
     let one = |operation, rollout| {
-        let items = vec![PlanItem { rollout, applied: None, ..item("a", 0, operation) }];
+        let items = vec![{
+            let mut item = item("a", 0, operation);
+            item.live.rollout = rollout;
+            item.live.applied = None;
+            item
+        }];
         Plan::new(basis(), items)
     };
     let done = || Rollout::Done("the removal is complete".into());
@@ -141,8 +147,12 @@ fn r3_r29_removals_are_waited_for_until_the_last_is_done() {
     let rolling = || Rollout::Waiting { text: "1 of 3".into(), paused: false };
     let two = |world: &World, operations: [Operation; 2], rollouts: [Rollout; 2]| {
         let items = ["a", "b"].into_iter().zip(operations).zip(rollouts);
-        let items =
-            items.map(|((name, operation), rollout)| PlanItem { rollout, applied: None, ..item(name, 0, operation) });
+        let items = items.map(|((name, operation), rollout)| {
+            let mut item = item(name, 0, operation);
+            item.live.rollout = rollout;
+            item.live.applied = None;
+            item
+        });
         Plan::new(crate::plan::Basis { terms: world.wanted.terms(), ..basis() }, items.collect())
     };
     let mut world = World::new(Action::DryRun);
@@ -176,7 +186,16 @@ fn r3_r29_removals_are_waited_for_until_the_last_is_done() {
 #[test]
 fn a_result_that_is_not_the_reviewed_one_stays_a_failure() {
     use Operation::Update;
-    let one = || Plan::new(basis(), vec![PlanItem { applied: None, ..item("a", 0, Update) }]);
+    let one = || {
+        Plan::new(
+            basis(),
+            vec![{
+                let mut item = item("a", 0, Update);
+                item.live.applied = None;
+                item
+            }],
+        )
+    };
     let mut world = World::new(Action::DryRun);
     world.look(one());
     world.edit(Action::Apply);
@@ -186,7 +205,17 @@ fn a_result_that_is_not_the_reviewed_one_stays_a_failure() {
     let written = [("a".to_owned(), Written::Differs(applied, "it differs".into()))].into();
     world.status = world.decide_with(one(), &written).1.unwrap();
     // The object is different now, because of our own write.
-    let after = || Plan::new(basis(), vec![PlanItem { hash: "another".into(), applied: None, ..item("a", 0, Update) }]);
+    let after = || {
+        Plan::new(
+            basis(),
+            vec![{
+                let mut item = item("a", 0, Update);
+                item.hash = "another".into();
+                item.live.applied = None;
+                item
+            }],
+        )
+    };
     for _ in 0..3 {
         assert!(writes_of(&world.look(after())).is_empty());
         assert_eq!(world.phase(), Some(Phase::Failed));
@@ -204,7 +233,15 @@ fn r11_an_owner_that_speaks_is_given_a_moment_before_it_is_believed() {
                 Some(text) => Rollout::Waiting { text: text.into(), paused: false },
                 None => Rollout::Done("in effect".into()),
             };
-            Plan::new(basis(), vec![PlanItem { speaks, rollout, ..item("a", 0, operation) }])
+            Plan::new(
+                basis(),
+                vec![{
+                    let mut item = item("a", 0, operation);
+                    item.live.speaks = speaks;
+                    item.live.rollout = rollout;
+                    item
+                }],
+            )
         };
         let mut world = World::new(Action::Apply);
         for operation in [Operation::Create, Operation::Create] {
@@ -237,7 +274,16 @@ fn r11_an_owner_that_speaks_is_given_a_moment_before_it_is_believed() {
 fn r11_the_moment_begins_when_the_owner_has_seen_the_change() {
     let plan = |operation, rollout, in_effect_since: Option<i64>| {
         let in_effect_since = in_effect_since.map(|second| Timestamp::from_second(second).unwrap());
-        Plan::new(basis(), vec![PlanItem { speaks: true, rollout, in_effect_since, ..item("a", 0, operation) }])
+        Plan::new(
+            basis(),
+            vec![{
+                let mut item = item("a", 0, operation);
+                item.live.speaks = true;
+                item.live.rollout = rollout;
+                item.live.in_effect_since = in_effect_since;
+                item
+            }],
+        )
     };
     let done = || Rollout::Done("in effect".into());
     let unseen = Rollout::Waiting { text: "its controller has not seen the change yet".into(), paused: false };

@@ -80,8 +80,11 @@ fn the_operation_is_decided_on_data() {
     assert_eq!(world.item().operation, Operation::Create);
     world.live = Some(world.result.clone());
     let same = world.item();
-    assert_eq!((same.operation, same.severity, same.diff.as_str()), (Operation::NoChange, Severity::Low, ""));
-    assert!(same.applied.is_some());
+    assert_eq!(
+        (same.operation, same.review.severity, same.review.diff.as_str()),
+        (Operation::NoChange, Severity::Low, "")
+    );
+    assert!(same.live.applied.is_some());
 }
 
 /// defect D55: an object whose text says that nothing changes.
@@ -92,7 +95,7 @@ fn no_text_of_an_object_is_taken_for_a_verdict() {
     world.result = ours(json!({"a": 1, "text": "(no changes)\n\n--- x\n+++ y\n@@ -1 +1 @@"}), &["a"]);
     let item = world.item();
     assert_eq!(item.operation, Operation::Update);
-    assert!(item.diff.contains("\n-  a: 2\n+  a: 1\n"), "{}", item.diff);
+    assert!(item.review.diff.contains("\n-  a: 2\n+  a: 1\n"), "{}", item.review.diff);
 }
 
 /// P3, and defects D34 to D36: which changes alter the digest, and which do not.
@@ -166,6 +169,7 @@ fn conflicts_come_in_a_stable_order_with_both_values() {
     world.conflicts = vec![(".spec.b".into(), "argocd-controller".into()), (".spec.a".into(), "kubectl-edit".into())];
     let item = world.item();
     let conflicts: Vec<_> = item
+        .review
         .conflicts
         .iter()
         .map(|c| (c.path.as_str(), c.manager.as_str(), c.live.clone(), c.desired.clone(), c.controller))
@@ -178,8 +182,12 @@ fn conflicts_come_in_a_stable_order_with_both_values() {
         ]
     );
     assert!(item.needs_review());
-    assert!(item.message.contains("Takes 2 fields over from argocd-controller, kubectl-edit."), "{}", item.message);
-    assert!(item.message.contains("argocd-controller looks like a controller"), "{}", item.message);
+    assert!(
+        item.review.message.contains("Takes 2 fields over from argocd-controller, kubectl-edit."),
+        "{}",
+        item.review.message
+    );
+    assert!(item.review.message.contains("argocd-controller looks like a controller"), "{}", item.review.message);
 }
 
 /// Entries that others put into a list of which one entry is ours: their edits do not alter the
@@ -204,7 +212,7 @@ fn entries_of_others_beside_ours_move_the_digest_only_if_the_apply_changes_them(
     let alone = plan(&[], &[]);
     let beside = plan(&[theirs("a")], &[theirs("a")]);
     assert_eq!(
-        (alone.conflicts[0].path.as_str(), beside.conflicts[0].path.as_str()),
+        (alone.review.conflicts[0].path.as_str(), beside.review.conflicts[0].path.as_str()),
         ("/spec/list/0/size", "/spec/list/1/size")
     );
     assert_eq!(alone.hash, beside.hash, "an index is no part of what is reviewed");
@@ -221,7 +229,7 @@ fn paths_of_hidden_lists_name_no_values() {
     world.result = served(json!({"tokens": ["hunter2"]}), "1", std::slice::from_ref(&us));
     world.live = Some(world.result.clone());
     let settled = world.item();
-    let applied = settled.applied.unwrap();
+    let applied = settled.live.applied.unwrap();
     assert!(applied.paths.is_empty() && applied.paths_hash.is_some(), "{applied:?}");
     // Somebody removes it.
     world.live = Some(served(json!({"tokens": []}), "2", &[]));
@@ -229,9 +237,9 @@ fn paths_of_hidden_lists_name_no_values() {
     let item = world.item();
     let lens = Lens { desired: &widget(json!({})), quantities: &[], hides_paths: true };
     let redactor = Redactor::new(&["/spec/tokens/*".into()], &[&world.result]);
-    let moved = drift::since(&applied, world.live.as_ref(), &world.result, &item.owned, lens, &redactor);
+    let moved = drift::since(&applied, world.live.as_ref(), &world.result, &item.fields.owned, lens, &redactor);
     assert_eq!(moved.len(), 1);
-    let said = format!("{} {} {:?} {moved:?}", item.message, item.diff, item.conflicts);
+    let said = format!("{} {} {:?} {moved:?}", item.review.message, item.review.diff, item.review.conflicts);
     assert!(!said.contains("hunter2"), "{said}");
 }
 
@@ -287,7 +295,7 @@ fn what_others_put_into_a_map_that_is_wanted_empty_is_theirs() {
     };
     let (empty, filled) = (plan(json!({})), plan(json!({"theirs": 1})));
     assert_eq!(empty.hash, filled.hash);
-    assert_eq!(empty.applied.unwrap().hash, filled.applied.unwrap().hash);
+    assert_eq!(empty.live.applied.unwrap().hash, filled.live.applied.unwrap().hash);
     assert_ne!(plan(json!("no map")).hash, empty.hash);
 }
 
@@ -298,21 +306,21 @@ fn s3_what_an_atomic_list_or_map_loses_is_named() {
     world.live = Some(served(json!({"list": ["ours", "theirs", "theirs"], "map": {"x": 1, "y": {"z": 2}}}), "1", &[]));
     world.result = ours(json!({"list": ["ours", "theirs"], "map": {"x": 1}}), &["list", "map"]);
     let item = world.item();
-    assert_eq!(item.lost, ["/spec/list: \"theirs\"", "/spec/map/y: {\"z\":2}"]);
+    assert_eq!(item.review.lost, ["/spec/list: \"theirs\"", "/spec/map/y: {\"z\":2}"]);
     assert!(item.needs_review());
     assert!(
-        item.message.contains("This removes entries that others added: /spec/list: \"theirs\""),
+        item.review.message.contains("This removes entries that others added: /spec/list: \"theirs\""),
         "{}",
-        item.message
+        item.review.message
     );
 
     // Entries that we put there belong to nobody else, until somebody else claims the list too.
     world.live = Some(ours(json!({"list": ["ours", "ours of before"]}), &["list"]));
     world.result = ours(json!({"list": ["ours"]}), &["list"]);
-    assert!(world.item().lost.is_empty());
+    assert!(world.item().review.lost.is_empty());
     let both = [entry(US, "Apply", &["list"]), entry("them", "Apply", &["list"])];
     world.live = Some(served(json!({"list": ["ours", "ours of before"]}), "1", &both));
-    assert_eq!(world.item().lost, ["/spec/list: \"ours of before\""]);
+    assert_eq!(world.item().review.lost, ["/spec/list: \"ours of before\""]);
 }
 
 #[test]
@@ -322,7 +330,7 @@ fn an_entry_of_a_map_list_that_changes_is_not_lost() {
     world.live = Some(served(json!({"list": [{"name": "a", "size": 1}, {"name": "b"}]}), "1", &[]));
     let us = json!({"manager": US, "operation": "Apply", "fieldsV1": owned});
     world.result = served(json!({"list": [{"name": "a", "size": 2}, {"name": "b"}]}), "1", &[us]);
-    assert!(world.item().lost.is_empty());
+    assert!(world.item().review.lost.is_empty());
 }
 
 /// Fields that the server adds inside an entry of ours are reviewed by their path, as outside of
@@ -357,8 +365,8 @@ fn s1_what_stays_although_it_is_not_wanted_is_said_with_its_owner() {
     let item = world.item();
     assert_eq!(item.operation, Operation::NoChange);
     let owns = "kubectl-client-side-apply owns it, and an apply can't remove it";
-    assert_eq!(item.kept, [format!("/spec/b stays 2: {owns}"), format!("/spec/c stays 3: {owns}")]);
-    assert!(item.message.contains(&item.kept[1]), "{}", item.message);
+    assert_eq!(item.review.kept, [format!("/spec/b stays 2: {owns}"), format!("/spec/c stays 3: {owns}")]);
+    assert!(item.review.message.contains(&item.review.kept[1]), "{}", item.review.message);
 }
 
 /// S19: only the exact name, applied, without subresource, is ours; the name without a profile is
@@ -379,11 +387,11 @@ fn s19_only_the_exact_manager_is_ours() {
     world.conflicts = vec![(".spec.d".into(), "virt-advisor-operator".into())];
     let item = world.item();
     assert!(
-        item.message.contains("(field manager virt-advisor-operator) owns 2 of its fields; 1 of them"),
+        item.review.message.contains("(field manager virt-advisor-operator) owns 2 of its fields; 1 of them"),
         "{}",
-        item.message
+        item.review.message
     );
-    assert_eq!(item.conflicts[0].manager, "virt-advisor-operator");
+    assert_eq!(item.review.conflicts[0].manager, "virt-advisor-operator");
 }
 
 /// D40: impact by what changes, not by whether the object exists.
@@ -391,15 +399,15 @@ fn s19_only_the_exact_manager_is_ours() {
 fn impact_follows_what_changes() {
     let mut world = World::new();
     world.draft.impact = Impact::Derived;
-    assert_eq!(world.item().severity, Severity::Medium, "a controller acts on spec");
+    assert_eq!(world.item().review.severity, Severity::Medium, "a controller acts on spec");
     world.result = ours(json!({"a": 2, "theirs": 1}), &["a"]);
     world.result["metadata"]["labels"] = json!({"x": "y"});
-    assert_eq!(world.item().severity, Severity::Low, "nobody acts on a label");
+    assert_eq!(world.item().review.severity, Severity::Low, "nobody acts on a label");
     world.effect.pools = one_by_one(&[("worker", 2)]);
-    assert_eq!(world.item().severity, Severity::High, "machines reboot");
+    assert_eq!(world.item().review.severity, Severity::High, "machines reboot");
     world.effect.pools = one_by_one(&[("empty", 0)]);
     world.draft.impact = Impact::Low;
-    assert_eq!(world.item().severity, Severity::Low);
+    assert_eq!(world.item().review.severity, Severity::Low);
 }
 
 /// Fault R21: below a free-form field another manager took over the leaves of a map that was ours:
@@ -425,7 +433,7 @@ fn r21_what_stays_below_a_free_form_field_is_not_said_of_its_parents() {
             conflicts: Vec::new(),
         };
         let item = compose(&draft(json!({"a": 1})), None, US, preview, Effect::default(), None);
-        assert_eq!(item.kept, says);
+        assert_eq!(item.review.kept, says);
     }
 }
 
@@ -448,18 +456,22 @@ fn removal(live: Option<Value>, result: Option<Value>, stays_for: &[&str]) -> Pl
 fn a_removal_shows_what_goes_and_what_stays() {
     let live = ours(json!({"a": 1}), &["a"]);
     let goes = removal(Some(live.clone()), None, &[]);
-    assert_eq!((goes.operation, goes.severity), (Operation::Remove, Severity::Medium));
-    assert!(goes.diff.contains("+++ /dev/null") && goes.diff.contains("\n-  a: 1\n"), "{}", goes.diff);
-    assert!(goes.needs_review() && goes.message.contains("The object is deleted"), "{}", goes.message);
+    assert_eq!((goes.operation, goes.review.severity), (Operation::Remove, Severity::Medium));
+    assert!(
+        goes.review.diff.contains("+++ /dev/null") && goes.review.diff.contains("\n-  a: 1\n"),
+        "{}",
+        goes.review.diff
+    );
+    assert!(goes.needs_review() && goes.review.message.contains("The object is deleted"), "{}", goes.review.message);
 
     let both = served(json!({"a": 1, "b": 2}), "1", &[entry(US, "Apply", &["a"]), entry("them", "Update", &["b"])]);
     let released = served(json!({"b": 2}), "1", &[entry("them", "Update", &["b"])]);
     let stays = removal(Some(both.clone()), Some(released), &["them"]);
     assert_eq!(stays.operation, Operation::Remove);
     assert!(
-        stays.diff.contains("\n-  a: 1\n") && stays.message.contains("the object stays for them"),
+        stays.review.diff.contains("\n-  a: 1\n") && stays.review.message.contains("the object stays for them"),
         "{}",
-        stays.message
+        stays.review.message
     );
     assert_ne!(stays.hash, goes.hash);
 
@@ -471,9 +483,9 @@ fn a_removal_shows_what_goes_and_what_stays() {
     dying["metadata"]["finalizers"] = json!(["example.dev/hold"]);
     let dying = removal(Some(dying), None, &[]);
     assert_eq!(dying.operation, Operation::NoChange);
-    assert!(dying.resource_version.is_some(), "or its end would look like what is known already");
-    assert_eq!(removal(None, None, &[]).resource_version, None);
-    assert!(matches!(dying.rollout, Rollout::Waiting { text, .. } if text.contains("example.dev/hold")));
+    assert!(dying.live.resource_version.is_some(), "or its end would look like what is known already");
+    assert_eq!(removal(None, None, &[]).live.resource_version, None);
+    assert!(matches!(dying.live.rollout, Rollout::Waiting { text, .. } if text.contains("example.dev/hold")));
 }
 
 #[test]
@@ -482,8 +494,12 @@ fn a_deferred_item_shows_all_of_it_and_says_that_nobody_has_previewed_it() {
     let preview = |after: &str| Preview::Deferred { desired: widget(json!({"a": 1})), after: after.into() };
     let item = compose(&draft, None, US, preview("namespace"), Effect::default(), None);
     assert_eq!(item.operation, Operation::Deferred);
-    assert!(item.diff.contains("--- /dev/null") && item.diff.contains("+  a: 1"), "{}", item.diff);
-    assert!(item.message.contains("Not previewed") && item.needs_review() && !item.changes(), "{}", item.message);
+    assert!(item.review.diff.contains("--- /dev/null") && item.review.diff.contains("+  a: 1"), "{}", item.review.diff);
+    assert!(
+        item.review.message.contains("Not previewed") && item.needs_review() && !item.changes(),
+        "{}",
+        item.review.message
+    );
     assert_ne!(item.hash, compose(&draft, None, US, preview("other"), Effect::default(), None).hash);
 }
 
@@ -492,7 +508,7 @@ fn the_words_of_a_refusal_are_not_reviewed() {
     let draft = draft(json!({"a": 1}));
     let item = |remedy: &str| compose(&draft, None, US, Preview::refused(remedy), Effect::default(), None);
     assert_eq!(item("one").hash, item("two").hash);
-    assert_eq!((item("one").operation, item("one").message.as_str()), (Operation::Blocked, "one"));
+    assert_eq!((item("one").operation, item("one").review.message.as_str()), (Operation::Blocked, "one"));
 }
 
 /// Fault T8: each of thousands of list entries is found without examining all the others.
@@ -517,6 +533,6 @@ fn t8_thousands_of_list_entries_of_ours_are_planned() {
     world.conflicts =
         (0..ENTRIES).map(|n| (format!(".spec.list[name=\"entry-{n}\"].size"), "them".to_owned())).collect();
     let item = world.item();
-    assert_eq!((item.conflicts.len(), item.owned.len()), (ENTRIES, 3 * ENTRIES));
-    assert_eq!(item.conflicts[7].live, Some(json!(2)));
+    assert_eq!((item.review.conflicts.len(), item.fields.owned.len()), (ENTRIES, 3 * ENTRIES));
+    assert_eq!(item.review.conflicts[7].live, Some(json!(2)));
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::plan::items::drift;
 use crate::plan::items::from_preview::compose;
-use crate::plan::items::{Effect, PlanItem, Preview};
+use crate::plan::items::{Effect, LiveObject, PlanItem, Preview, Review};
 use object::fields;
 
 fn secret(data: Value) -> Value {
@@ -159,7 +159,8 @@ fn taken_over(live: &Value, result: &Value, remembered: Option<&crate::api::Item
 
 /// Everything that is shown of an item, or reported about it later.
 fn all_of(item: &PlanItem) -> String {
-    let PlanItem { diff, shown, message, conflicts, lost, kept, overrides, moved, glimpses, since, .. } = item;
+    let Review { diff, shown, message, conflicts, lost, kept, overrides, .. } = &item.review;
+    let LiveObject { moved, glimpses, changed_since_shown: since, .. } = &item.live;
     format!("{diff} {shown} {message} {conflicts:?} {lost:?} {kept:?} {overrides:?} {moved:?} {glimpses:?} {since:?}")
 }
 
@@ -171,13 +172,17 @@ fn t10_of_a_document_that_others_keep_only_the_lines_that_change_are_shown() {
     let item = taken_over(&live, &result, None);
     assert!(!all_of(&item).contains("canary"), "{}", all_of(&item));
     assert_eq!(
-        item.diff,
+        item.review.diff,
         "--- live/ConfigMap n/c\n+++ planned/ConfigMap n/c\n@@ -7 +7 @@\n-      size: 2\n+      size: 1\n"
     );
-    let conflict = &item.conflicts[0];
+    let conflict = &item.review.conflicts[0];
     assert_eq!((conflict.live.as_ref(), conflict.desired.as_ref()), (Some(&json!(DOCUMENT)), Some(&json!(DOCUMENT))));
-    assert!(item.message.contains("Only the changed lines of /data/config.yaml are shown"), "{}", item.message);
-    assert!(item.desired.to_string().contains("canary"), "what is sent is the real thing");
+    assert!(
+        item.review.message.contains("Only the changed lines of /data/config.yaml are shown"),
+        "{}",
+        item.review.message
+    );
+    assert!(item.review.desired.to_string().contains("canary"), "what is sent is the real thing");
 }
 
 #[test]
@@ -186,7 +191,7 @@ fn t10_drift_of_a_document_is_told_without_its_text() {
     let settled = taken_over(&applied, &applied, None);
     assert!(!all_of(&settled).contains("canary"), "{}", all_of(&settled));
     let owned = fields::applied_by(&applied, US);
-    let lens = drift::Lens { desired: &settled.desired, quantities: &[], hides_paths: false };
+    let lens = drift::Lens { desired: &settled.review.desired, quantities: &[], hides_paths: false };
     let memory = drift::applied_view(&applied, &owned, lens).unwrap();
     let mut edited = documented("password: canary\nours:\n  size: 5\n", "kubectl-edit");
     edited["metadata"]["managedFields"][0]["time"] = json!("2026-01-02T00:00:00Z");
@@ -199,12 +204,12 @@ fn t10_drift_of_a_document_is_told_without_its_text() {
     let drifted = taken_over(&edited, &applied, None);
     assert!(!all_of(&drifted).contains("canary"), "{}", all_of(&drifted));
     // A change of the document between two plans is reported by who wrote it.
-    let between = drift::between(&settled.glimpses, &drift::glimpses(&edited, &owned, false, &redactor));
+    let between = drift::between(&settled.live.glimpses, &drift::glimpses(&edited, &owned, false, &redactor));
     assert_eq!(
         between,
         ["/data/config.yaml was rewritten, changed by field manager kubectl-edit at 2026-01-02T00:00:00Z"]
     );
-    assert!(drift::between(&settled.glimpses, &settled.glimpses).is_empty());
+    assert!(drift::between(&settled.live.glimpses, &settled.live.glimpses).is_empty());
     let unmoved = crate::plan::items::from_preview::unmoved(&draft(), Some(&DOCUMENTED), &settled, &applied).unwrap();
     assert!(!all_of(&unmoved).contains("canary"), "{}", all_of(&unmoved));
 }
@@ -229,7 +234,7 @@ fn t10_a_removal_from_a_document_shows_its_own_lines() {
     };
     let item = compose(&draft, Some(&DOCUMENTED), US, preview, Effect::default(), None);
     assert!(!all_of(&item).contains("canary"), "{}", all_of(&item));
-    assert!(item.diff.contains("ours:") && item.diff.contains("size: 1"), "{}", item.diff);
+    assert!(item.review.diff.contains("ours:") && item.review.diff.contains("size: 1"), "{}", item.review.diff);
 }
 
 fn planned(draft: &Draft, live: Option<&Value>, desired: &Value) -> PlanItem {
@@ -253,10 +258,10 @@ fn t11_what_an_override_sets_is_read_in_the_clear() {
     desired["metadata"]["annotations"] = json!({"keyFile": "/etc/key"});
     let item = planned(&draft, Some(&live), &desired);
     for line in ["-  password: hunter2\n", "+  password: hunter3\n", "+    keyFile: /etc/key\n"] {
-        assert!(item.diff.contains(line), "{line}: {}", item.diff);
+        assert!(item.review.diff.contains(line), "{line}: {}", item.review.diff);
     }
-    assert_eq!(item.shown["data"]["password"], "hunter3");
-    assert!(!item.message.contains("secret"), "{}", item.message);
+    assert_eq!(item.review.shown["data"]["password"], "hunter3");
+    assert!(!item.review.message.contains("secret"), "{}", item.review.message);
 }
 
 #[test]
@@ -270,14 +275,18 @@ fn t11_how_many_values_are_hidden_is_said() {
     let live = config("one");
     let draft = Draft::new("item", Body::Ensure(json!({})), "is wanted");
     let changed = planned(&draft, Some(&live), &config("two"));
-    assert!(changed.diff.contains("passwordHash: (hidden "), "{}", changed.diff);
-    assert!(changed.message.ends_with(" 21 secret values are not shown."), "{}", changed.message);
+    assert!(changed.review.diff.contains("passwordHash: (hidden "), "{}", changed.review.diff);
+    assert!(changed.review.message.ends_with(" 21 secret values are not shown."), "{}", changed.review.message);
     // Secrets that appear in nothing that is shown are not counted: the desired object is too large
     // here.
     let mut large = config("two");
     large["spec"]["config"]["systemd"] = json!("x".repeat(10_000));
     let item = planned(&draft, Some(&live), &large);
-    assert!(item.shown.is_null() && item.message.ends_with(" 3 secret values are not shown."), "{}", item.message);
+    assert!(
+        item.review.shown.is_null() && item.review.message.ends_with(" 3 secret values are not shown."),
+        "{}",
+        item.review.message
+    );
     let open = planned(&draft, None, &json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "(hidden 1)"}}));
-    assert!(!open.message.contains("secret"), "{}", open.message);
+    assert!(!open.review.message.contains("secret"), "{}", open.review.message);
 }
