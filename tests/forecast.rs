@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use advisor_core::plan::items::Effect;
+use advisor_core::plan::remedy::Remedy;
 use advisor_core::rollout::{Forecast, Forecasting, MachineConfigPools, PlannedChange, Rollouts};
 use mco_simulator::api::{MachineConfig, MachineConfigSpec, MachineConfiguration};
 use mco_simulator::policy::{self, Disruption};
@@ -164,7 +165,7 @@ impl Cluster {
     }
 
     /// What the plan says of it.
-    fn forecast(&self, live: Option<&Value>, result: Option<&Value>) -> Result<Effect, String> {
+    fn forecast(&self, live: Option<&Value>, result: Option<&Value>) -> Result<Effect, Remedy> {
         let rollouts = MachineConfigPools::default();
         let name_of = |config: &Value| config["metadata"]["name"].as_str().unwrap().to_owned();
         let mut known: BTreeMap<String, Value> =

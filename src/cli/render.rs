@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::printed::{self, DIFFERENT, FAILED, SAME};
 use advisor_core::api::{self, TargetRef};
+use advisor_core::plan::Basis;
 use advisor_core::plan::items::Effect;
-use advisor_core::plan::offline;
+use advisor_core::plan::offline::{self, ApproximatePlan};
 use advisor_core::plan::overrides::Choices;
-use advisor_core::plan::{Basis, Plan};
+use advisor_core::plan::remedy::Remedy;
 use advisor_core::rollout::{Forecast, Forecasting, MachineConfigPools, PlannedChange, Rollouts};
 use advisor_engine::engine::{answers, exclusions, undeclared};
 use advisor_engine::registry;
@@ -49,9 +50,10 @@ pub(super) fn run(
     print: impl FnOnce(&str) -> Result<(), String>,
 ) -> Result<ExitCode, (u8, String)> {
     let Rendered { plan, left, pools } = plan(&flags).map_err(|problem| (FAILED, problem))?;
+    let plan = plan.to_read();
     let mut text = match pools {
-        Some(_) => printed::live(&plan),
-        None => printed::approximate(&plan, |item| MachineConfigPools::default().has_effects(&item.target)),
+        Some(_) => printed::live(plan),
+        None => printed::approximate(plan, |item| MachineConfigPools::default().has_effects(&item.target)),
     };
     for object in &left {
         text.push_str(&format!(
@@ -70,7 +72,7 @@ pub(super) fn run(
 }
 
 struct Rendered {
-    plan: Plan,
+    plan: ApproximatePlan,
     /// Existing objects that the profile creates, but no longer wants.
     left: Vec<TargetRef>,
     /// The pools, if they are among the objects: then it is known which machines reboot.
@@ -133,9 +135,10 @@ fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
     )?;
     let left_out = planner.left_out(&inputs).map_err(|error| error.to_string())?;
     inputs.check().map_err(|error| format!("the plan could not be made: {error}"))?;
-    let plan = Plan { left_out, ..plan };
+    let plan = plan.with_left_out(left_out);
     let left = recorded.iter().filter(|object| is_written(profile, object)).map(TargetRef::of);
-    let left = left.filter(|object| !plan.items.iter().any(|item| item.target.is_same_object(object))).collect();
+    let left =
+        left.filter(|object| !plan.to_read().items.iter().any(|item| item.target.is_same_object(object))).collect();
     Ok(Rendered { plan, left, pools })
 }
 
@@ -159,7 +162,7 @@ fn effect(
     recorded: &[Value],
     live: Option<&Value>,
     result: &Value,
-) -> Result<Effect, String> {
+) -> Result<Effect, Remedy> {
     let planned = PlannedChange { live, result: Some(result), takes_back: false, leaving: &[] };
     loop {
         match pools.forecast(planned) {

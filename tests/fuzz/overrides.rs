@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use advisor_core::api::{Override, TargetRef};
 use advisor_core::plan::overrides::{IGNORE, MODE, Overrides, PATCH};
+use advisor_core::plan::remedy::Remedy;
 use object::limits::{OBJECT_DEPTH, OBJECT_SIZE, OPERATIONS, POINTER_SIZE, depth, size};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -119,7 +120,7 @@ impl Said {
     }
 
     /// What the annotations of the object say, or the entry of `spec.overrides`, if there can be such an entry.
-    fn overrides(&self) -> Option<Result<Overrides, String>> {
+    fn overrides(&self) -> Option<Result<Overrides, Remedy>> {
         let ignored: Vec<_> = self.ignored.iter().map(|place| place.of(&self.desired)).collect();
         if !self.by_annotation {
             let entry =

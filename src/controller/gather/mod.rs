@@ -144,7 +144,7 @@ async fn world(
         DraftOutcome::Invalid(problem) => return Ok(World::Invalid(problem)),
     };
     if let Err(problem) = check_drafts::all(&drafted.drafts, &drafted.inputs) {
-        return Ok(World::Invalid(problem));
+        return Ok(World::Invalid(problem.into()));
     }
     let items = look.items(&drafted, cache).await?;
     look.wait_for_what_may_pass(&items, cache)?;

@@ -14,6 +14,7 @@ use advisor_core::plan::items::PlanItem;
 use advisor_core::plan::items::claims::Claim;
 use advisor_core::plan::items::drift::{self, Glimpse};
 use advisor_core::plan::overrides::Exclusions;
+use advisor_core::plan::remedy::Remedy;
 use advisor_core::rollout::Tracked;
 
 /// Trouble of an owner that lasts for so long is reported.
@@ -92,7 +93,7 @@ pub(in crate::controller) struct Circumstances {
     /// The claims of other configurations to the object.
     pub(in crate::controller) claims: Vec<Claim>,
     /// The reason why an administrator skips it, if so.
-    pub(in crate::controller) set_aside: Result<Option<String>, String>,
+    pub(in crate::controller) set_aside: Result<Option<String>, Remedy>,
     /// The overrides of it in the spec.
     pub(in crate::controller) overrides: Vec<Override>,
 }

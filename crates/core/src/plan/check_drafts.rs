@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::api::{Input, TargetRef};
 use crate::plan::items::redact;
+use crate::plan::remedy::Remedy;
 use crate::plan::status::size;
 use crate::plan::target::target;
 use crate::plan::wire::{INPUT_LIMIT, LABEL_LIMIT};
@@ -37,13 +38,13 @@ const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-ap
 /// # Errors
 ///
 /// A sentence: items that can't be told apart, or more than a status holds.
-pub fn all(drafts: &[Draft], inputs: &[Input]) -> Result<(), String> {
+pub fn all(drafts: &[Draft], inputs: &[Input]) -> Result<(), Remedy> {
     let names = |draft: &Draft| draft.name.len() + serde_json::to_string(&target(draft)).unwrap_or_default().len();
     let many = inputs.len();
     if many > INPUT_LIMIT {
         return Err(format!(
             "The profile reads {many} values; a plan remembers at most {INPUT_LIMIT}. Report this to the profile's owners."
-        ));
+        ).into());
     }
     let inputs = serde_json::to_string(inputs).unwrap_or_default().len();
     if !size::can_hold(drafts.len(), drafts.iter().map(names).sum(), inputs) {
@@ -52,13 +53,14 @@ pub fn all(drafts: &[Draft], inputs: &[Input]) -> Result<(), String> {
              this to the profile's owners.",
             drafts.len(),
             size::STATUS_LIMIT / 1024
-        ));
+        ).into());
     }
     if drafts.len() > ITEM_LIMIT {
         return Err(format!(
             "The profile wants {} objects; a plan has at most {ITEM_LIMIT}. Report this to the profile's owners.",
             drafts.len()
-        ));
+        )
+        .into());
     }
     let mut names = BTreeSet::new();
     for draft in drafts {
@@ -66,13 +68,14 @@ pub fn all(drafts: &[Draft], inputs: &[Input]) -> Result<(), String> {
             return Err(format!(
                 "The profile has an item called {:?}: item names are lower-case words with dashes. Report this to the profile's owners.",
                 draft.name
-            ));
+            ).into());
         }
         if !names.insert(&draft.name) {
             return Err(format!(
                 "The profile has two items called {}. Report this to the profile's owners.",
                 draft.name
-            ));
+            )
+            .into());
         }
     }
     Ok(())

@@ -28,6 +28,7 @@ pub mod items;
 mod model;
 pub mod offline;
 pub mod overrides;
+pub mod remedy;
 pub mod status;
 pub mod target;
 pub mod wire;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use profile_sdk::{Body, Declared, Document, Draft, is_powerful};
+use profile_sdk::{Body, Declared, Document, Draft, LeftOutFeature, is_powerful};
 use serde_json::Value;
 
 use crate::api::TargetRef;
@@ -16,13 +16,33 @@ use crate::plan::items::document;
 use crate::plan::items::from_preview::compose;
 use crate::plan::items::{Effect, Preview};
 use crate::plan::overrides::{Choices, Overrides, dependants};
+use crate::plan::remedy::Remedy;
 use crate::plan::target::target;
 use crate::plan::{Basis, Plan};
 use object::diff;
 
+/// A plan that no API server has previewed: it can be read, and nothing that carries out plans takes
+/// it.
+#[derive(Debug)]
+pub struct ApproximatePlan(Plan);
+
+impl ApproximatePlan {
+    /// The same with the features that the profile leaves out.
+    #[must_use]
+    pub fn with_left_out(self, left_out: Vec<LeftOutFeature>) -> Self {
+        Self(Plan { left_out, ..self.0 })
+    }
+
+    /// The plan, to be printed.
+    #[must_use]
+    pub fn to_read(&self) -> &Plan {
+        &self.0
+    }
+}
+
 /// Predicts the effect elsewhere of applying an object, from the object as it is and as it would
 /// be. The error says why it must not be applied.
-pub type Foresight<'a> = &'a dyn Fn(&TargetRef, Option<&Value>, &Value) -> Result<Effect, String>;
+pub type Foresight<'a> = &'a dyn Fn(&TargetRef, Option<&Value>, &Value) -> Result<Effect, Remedy>;
 
 /// The plan of `drafts`, whose profile declares `kinds`, on a cluster that holds only the
 /// `recorded` objects.
@@ -37,7 +57,7 @@ pub fn plan(
     choices: &Choices,
     recorded: &[Value],
     foresight: Foresight<'_>,
-) -> Result<Plan, String> {
+) -> Result<ApproximatePlan, Remedy> {
     check_drafts::all(drafts, &basis.inputs)?;
     let items = drafts.iter().map(|draft| {
         let set_aside = |why: String, live: Option<&Value>| {
@@ -69,11 +89,11 @@ pub fn plan(
             Err(remedy) => compose(draft, shared, "", Preview::refused(remedy), Effect::default(), None),
         }
     });
-    Ok(Plan::new(basis, items.collect()))
+    Ok(ApproximatePlan(Plan::new(basis, items.collect())))
 }
 
 /// The effect of an item; none if it changes nothing.
-fn effect(draft: &Draft, preview: &Preview, foresight: Foresight<'_>) -> Result<Effect, String> {
+fn effect(draft: &Draft, preview: &Preview, foresight: Foresight<'_>) -> Result<Effect, Remedy> {
     match preview {
         Preview::Approximate { live, result, .. }
             if live.as_deref().map(diff::without_noise) != Some(diff::without_noise(result)) =>
@@ -156,6 +176,7 @@ mod tests {
             &|_, _, _| Ok(Effect::default()),
         )
         .unwrap()
+        .0
     }
 
     #[test]
@@ -196,6 +217,7 @@ mod tests {
         assert_eq!(
             plan(Basis::default(), &[draft], &[], &Choices::default(), &[], &|_, _, _| Ok(Effect::default()))
                 .unwrap()
+                .0
                 .items[0]
                 .operation,
             Operation::Blocked

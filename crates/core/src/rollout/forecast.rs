@@ -64,10 +64,10 @@ pub(super) fn forecast(
     if let Some(result) = planned.result.filter(|_| !planned.takes_back)
         && let Some(remedy) = reaches_nobody(pools, result)
     {
-        return Forecast::Known(Err(remedy));
+        return Forecast::Known(Err(remedy.into()));
     }
     if let Some(remedy) = planned.result.and_then(|result| breaks_pools(pools, result, planned.takes_back)) {
-        return Forecast::Known(Err(remedy));
+        return Forecast::Known(Err(remedy.into()));
     }
     let specs = Specs::of(planned);
     let views: Vec<_> = pools.values().filter_map(|pool| View::of(pool, planned, &specs, facts)).collect();
@@ -76,7 +76,7 @@ pub(super) fn forecast(
         return Forecast::Unread(unread.into_iter().collect());
     }
     if let Some(remedy) = views.iter().filter(|_| !planned.takes_back).find_map(View::lasting) {
-        return Forecast::Known(Err(remedy));
+        return Forecast::Known(Err(remedy.into()));
     }
     let mut effect = Effect::default();
     for view in &views {

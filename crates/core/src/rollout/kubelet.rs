@@ -153,7 +153,7 @@ pub(super) fn forecast(
         .collect();
     if let Some(problem) = planned.result.filter(|_| !planned.takes_back).and_then(|result| problem(&concerned, result))
     {
-        return Forecast::Known(Err(problem));
+        return Forecast::Known(Err(problem.into()));
     }
     if spec(planned.live) == spec(planned.result) {
         return Forecast::Known(Ok(Effect::default()));
@@ -180,7 +180,7 @@ pub(super) fn forecast(
                 return Forecast::Known(Err(format!(
                     "MachineConfigPool {of_pool} already has KubeletConfig {maker} (rendered as {other}), and only one of them takes effect: move \
                      these settings into that one and skip this item in spec.items, or delete that one"
-                )));
+                ).into()));
             }
             if counts {
                 effect.overridden.insert(part(of_pool, FILE));
@@ -222,11 +222,11 @@ pub(super) fn forecast(
     }
     if !takes_it && !planned.takes_back && planned.result.is_some() {
         return Forecast::Known(Err(match overridden.as_slice() {
-            [] => reaches_no_machine(&empty),
+            [] => reaches_no_machine(&empty).into(),
             pools => format!(
                 "it would reach no machine: MachineConfigPool {} has a KubeletConfig of its own, which overrides this one",
                 pools.join(", ")
-            ),
+            ).into(),
         }));
     }
     Forecast::Known(Ok(effect))

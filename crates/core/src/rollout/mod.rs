@@ -34,6 +34,7 @@ use serde_json::Value;
 use crate::api::TargetRef;
 use crate::plan::items::health::Rollout;
 use crate::plan::items::{Effect, Overridden};
+use crate::plan::remedy::Remedy;
 
 /// The kind that shows how far rollouts are.
 pub const POOL: Kind = Kind {
@@ -162,7 +163,7 @@ pub struct PlannedChange<'a> {
 #[derive(Debug, PartialEq)]
 pub enum Forecast {
     /// Known: the effect, or a sentence with the remedy if the change would never take effect.
-    Known(Result<Effect, String>),
+    Known(Result<Effect, Remedy>),
     /// These objects must be read first, and given to [`Forecasting::record_for_forecast`].
     Unread(Vec<Needed>),
     /// All objects of this kind must be listed first, and given to [`Forecasting::kind_listed`].

@@ -9,6 +9,7 @@ use profile_sdk::{Body, Draft, Kind};
 use super::{Engine, EngineError};
 use advisor_cluster::ClusterError;
 use advisor_core::plan::items::{Effect, Preview};
+use advisor_core::plan::remedy::Remedy;
 use advisor_core::plan::target::target;
 use advisor_core::rollout::{Forecast, Needed, PlannedChange};
 use object::diff;
@@ -17,7 +18,7 @@ use object::diff;
 const LARGE_READS: usize = 2;
 
 /// The effect of a change, or why it must not be made.
-type EffectOrRemedy = Result<Effect, String>;
+type EffectOrRemedy = Result<Effect, Remedy>;
 
 /// A change that needs an object to be read.
 struct Asking<'a> {
@@ -74,7 +75,7 @@ impl Engine<'_> {
             let reads = stream::iter(reads).buffer_unordered(LARGE_READS);
             for (index, remedy) in reads.try_collect::<Vec<_>>().await?.into_iter().flatten() {
                 if let Some(verdict) = verdicts.get_mut(index) {
-                    *verdict = Some(Err(remedy));
+                    *verdict = Some(Err(remedy.into()));
                 }
             }
         }

@@ -19,6 +19,7 @@ use advisor_core::plan::items::message::capitalised;
 use advisor_core::plan::items::redact;
 use advisor_core::plan::items::{Effect, PlanItem, Preview};
 use advisor_core::plan::overrides::{Adjusted, Overrides, dependants};
+use advisor_core::plan::remedy::Remedy;
 use advisor_core::plan::target;
 use advisor_core::plan::target::target;
 use object::fields::{FieldPath, Paths};
@@ -30,29 +31,33 @@ const RACES: usize = 3;
 
 /// Why there is no preview: the item is blocked, or the whole plan must be made again.
 enum Obstacle {
-    /// The remedy, and whether the cause may disappear without a person.
-    Blocks(String, bool),
+    /// Only this item. `passing` says that the cause may disappear without a person.
+    Blocks {
+        remedy: Remedy,
+        passing: bool,
+    },
     Fails(EngineError),
 }
 
 impl Obstacle {
     /// A cause that only a person can remove.
-    fn blocks(remedy: impl Into<String>) -> Self {
-        Self::Blocks(remedy.into(), false)
+    fn blocks(remedy: impl Into<Remedy>) -> Self {
+        Self::Blocks { remedy: remedy.into(), passing: false }
     }
 
     /// The group does not answer, so the item can't be previewed for now. Others can.
     fn silent(group: &SilentGroup) -> Self {
-        Self::Blocks(group.to_string(), true)
+        Self::Blocks { remedy: group.to_string().into(), passing: true }
     }
 
     /// Adds the overrides of the object, which may be what the server refuses.
     fn after(self, overrides: &[String]) -> Self {
         match self {
-            Self::Blocks(remedy, passing) if !overrides.is_empty() => Self::Blocks(
-                format!("{remedy}. It was previewed with these overrides: {}", overrides.join("; ")),
-                passing,
-            ),
+            Self::Blocks { remedy, passing } if !overrides.is_empty() => {
+                let overrides = overrides.join("; ");
+                let remedy = format!("{remedy}. It was previewed with these overrides: {overrides}").into();
+                Self::Blocks { remedy, passing }
+            }
             other => other,
         }
     }
@@ -91,7 +96,7 @@ impl Engine<'_> {
     ) -> Result<Preview, EngineError> {
         match self.previewed(task, draft, known).await {
             Ok(preview) => Ok(preview),
-            Err(Obstacle::Blocks(remedy, passing)) => Ok(Preview::Refused { remedy, passing }),
+            Err(Obstacle::Blocks { remedy, passing }) => Ok(Preview::Refused { remedy, passing }),
             Err(Obstacle::Fails(error)) => Err(error),
         }
     }
@@ -123,17 +128,17 @@ impl Engine<'_> {
         draft: &Draft,
         known: &BTreeMap<String, PlanItem>,
     ) -> Result<Preview, Obstacle> {
-        let blocked = |remedy: String| Err(Obstacle::blocks(remedy));
+        let blocked = |remedy: Remedy| Err(Obstacle::blocks(remedy));
         match task.choices.set_aside(draft) {
             Ok(None) => {}
             Ok(Some(why)) => return Ok(set_aside(task, draft, why, None)),
             Err(problem) => return blocked(problem),
         }
         if let Body::Blocked { remedy, .. } = &draft.body {
-            return blocked(remedy.clone());
+            return blocked(remedy.clone().into());
         }
         if let Some(problem) = check_drafts::one(draft, task.drafts) {
-            return blocked(problem);
+            return blocked(problem.into());
         }
         let target = target(draft);
         let is_to_come = |needed: &order::BroughtKind<'_>| {
@@ -144,10 +149,13 @@ impl Engine<'_> {
             && let Some(needed) = order::needed(draft, task.drafts).into_iter().find(is_to_come)
         {
             if !needed.is_earlier {
-                return blocked(format!(
-                    "{} is created only by the later item {}. Report this to the profile's owners",
-                    needed.what, needed.draft.name
-                ));
+                return blocked(
+                    format!(
+                        "{} is created only by the later item {}. Report this to the profile's owners",
+                        needed.what, needed.draft.name
+                    )
+                    .into(),
+                );
             }
             return Ok(Preview::Deferred { desired: desired.clone(), after: needed.draft.name.clone() });
         }
@@ -160,17 +168,17 @@ impl Engine<'_> {
             {
                 return Ok(Preview::gone(None));
             }
-            Ok((None, target)) => return blocked(remedy::not_served(&target)),
+            Ok((None, target)) => return blocked(remedy::not_served(&target).into()),
             Err(LookUpError::Group(silent)) => return Err(Obstacle::silent(&silent)),
             Err(LookUpError::Cluster(source)) => return Err(EngineError::Preview { object: described, source }.into()),
         };
         if kind.namespaced != target.namespace.is_some() {
-            return blocked(remedy::wrong_scope(&target, kind.namespaced));
+            return blocked(remedy::wrong_scope(&target, kind.namespaced).into());
         }
         if let Some(remedy) = task.unwatched.get(&draft.name) {
             // So that a later permission to watch it is noticed.
             (self.seen)(kind.subject(target.namespace.as_deref(), &target.name), None);
-            return blocked(remedy.clone());
+            return blocked(remedy.clone().into());
         }
         let remembered = remembered(task, draft);
         let document = document::of(task.kinds, &target);
@@ -216,19 +224,19 @@ impl Engine<'_> {
         subject: &ItemOnCluster<'_>,
         desired: &Value,
     ) -> Result<Preview, Obstacle> {
-        let blocked = |remedy: String| Err(Obstacle::blocks(remedy));
+        let blocked = |remedy: Remedy| Err(Obstacle::blocks(remedy));
         let target = &subject.target;
         let mut races = 0;
         loop {
             let live = self.live(subject).await?;
             match &live {
                 Some(live) if live.pointer("/metadata/deletionTimestamp").is_some() => {
-                    return blocked(remedy::being_deleted(target, live));
+                    return blocked(remedy::being_deleted(target, live).into());
                 }
                 None if !may_create(task, target) => {
                     return blocked(format!(
                         "{target} does not exist, and the profile does not create it, because that would install something: create it first"
-                    ));
+                    ).into());
                 }
                 Some(_) | None => {}
             }
@@ -241,7 +249,7 @@ impl Engine<'_> {
             }
             let named = overrides.pointers();
             if let Some(problem) = subject.document.and_then(|document| document::touched_by(document, &named)) {
-                return blocked(format!("{target}: {problem}."));
+                return blocked(format!("{target}: {problem}.").into());
             }
             let merged = match subject.document.filter(|found| !overrides.leave(found.field)) {
                 Some(document) => {
@@ -257,10 +265,10 @@ impl Engine<'_> {
             let powerful = is_powerful(target.group(), &target.kind);
             let adjusted = match overrides.adjust(desired, live.as_deref(), &subject.manager, powerful) {
                 Ok(adjusted) => adjusted,
-                Err(problem) => return blocked(format!("{target}: {problem}.")),
+                Err(problem) => return blocked(format!("{target}: {problem}.").into()),
             };
             if let Some(problem) = check_drafts::overridden(&adjusted.desired) {
-                return blocked(format!("{target}: with its overrides, {problem}."));
+                return blocked(format!("{target}: with its overrides, {problem}.").into());
             }
             let nothing = Value::Null;
             let desired =
@@ -288,13 +296,13 @@ impl Engine<'_> {
             };
             let size = result.to_string().len();
             if size > check_drafts::OBJECT_LIMIT {
-                return blocked(check_drafts::too_large(size));
+                return blocked(check_drafts::too_large(size).into());
             }
             if let Some(remedy) = remedy::other_configuration(&conflicts, &subject.manager, &result) {
-                return blocked(remedy);
+                return blocked(remedy.into());
             }
             if let Some(remedy) = contested(task, subject, &desired, live.as_deref(), &result) {
-                return blocked(remedy);
+                return blocked(remedy.into());
             }
             return Ok(Preview::Known { adjusted, live, result, conflicts });
         }
@@ -423,7 +431,9 @@ impl Engine<'_> {
             error @ (ClusterError::TooDeep | ClusterError::TooMany) => refused(format!("{target}: {error}")),
             ClusterError::NotFound { namespace_missing: true, .. } => refused(remedy::no_namespace(target)),
             ClusterError::NotFound { message, .. } => refused(message),
-            ClusterError::Webhook { message } => Obstacle::Blocks(remedy::webhook(&message), true),
+            ClusterError::Webhook { message } => {
+                Obstacle::Blocks { remedy: remedy::webhook(&message).into(), passing: true }
+            }
             ClusterError::Refused(refusal) if refusal.is_missing_right() => {
                 let exists = self.found(&kind.subject(subject.namespace(), &target.name)).is_some();
                 let verbs: &[&str] = match &subject.draft.body {
@@ -492,9 +502,9 @@ fn rivals<'a>(task: Task<'a>, preview: &Preview) -> impl Iterator<Item = &'a Riv
 }
 
 /// The overrides of the object.
-fn overrides(task: Task<'_>, subject: &ItemOnCluster<'_>, live: Option<&Value>) -> Result<Overrides, String> {
+fn overrides(task: Task<'_>, subject: &ItemOnCluster<'_>, live: Option<&Value>) -> Result<Overrides, Remedy> {
     let target = &subject.target;
-    Overrides::of(live, &task.choices.of(target)).map_err(|problem| format!("{target}: {problem}."))
+    Overrides::of(live, &task.choices.of(target)).map_err(|problem| format!("{target}: {problem}.").into())
 }
 
 fn set_aside(task: Task<'_>, draft: &Draft, why: String, live: Option<Arc<Value>>) -> Preview {

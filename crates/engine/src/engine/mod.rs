@@ -27,6 +27,7 @@ use advisor_core::plan::check_drafts;
 use advisor_core::plan::items::PlanItem;
 use advisor_core::plan::items::claims::Claim;
 use advisor_core::plan::overrides::Choices;
+use advisor_core::plan::remedy::Remedy;
 use advisor_core::plan::{Basis, Plan};
 use advisor_core::rollout::Rollouts;
 
@@ -42,7 +43,7 @@ pub const CONCURRENCY: usize = 8;
 pub enum EngineError {
     /// No plan can be made of the drafts at all.
     #[error("{0}")]
-    Drafts(String),
+    Drafts(Remedy),
     /// A kind could not be looked up.
     #[error("looking up kind {kind} failed: {source}")]
     Kind {
@@ -103,7 +104,7 @@ impl EngineError {
     #[must_use]
     pub fn displayed(&self) -> String {
         match self {
-            Self::Drafts(problem) => problem.clone(),
+            Self::Drafts(problem) => problem.to_string(),
             Self::Silent { kind, group } => format!("Kind {kind} can't be looked up: {group}"),
             Self::Ambiguous { .. } => self.to_string(),
             Self::Kind { kind, source } => format!("Kind {kind} can't be looked up: {}", source.displayed()),

@@ -7,6 +7,7 @@ use profile_sdk::{Access, Declared, Document};
 use serde_json::{Map, Value};
 
 use crate::api::TargetRef;
+use crate::plan::remedy::Remedy;
 use object::limits::OBJECT_SIZE;
 use object::{diff, pointer};
 
@@ -26,7 +27,7 @@ pub fn of(kinds: &[Declared], target: &TargetRef) -> Option<&'static Document> {
 /// # Errors
 ///
 /// A sentence if that document can't be parsed or edited.
-pub fn into_document(document: &Document, desired: &Value, live: Option<&Value>, ours: bool) -> Result<Value, String> {
+pub fn into_document(document: &Document, desired: &Value, live: Option<&Value>, ours: bool) -> Result<Value, Remedy> {
     let target = TargetRef::of(desired);
     let mut merged = desired.clone();
     let text = |object: &Value| object.pointer(document.field).and_then(Value::as_str).map(str::to_owned);
@@ -53,7 +54,7 @@ pub fn into_document(document: &Document, desired: &Value, live: Option<&Value>,
 /// # Errors
 ///
 /// As for [`into_document`].
-pub fn remains(target: &TargetRef, document: &Document, live: &Value, alone: bool) -> Result<Value, String> {
+pub fn remains(target: &TargetRef, document: &Document, live: &Value, alone: bool) -> Result<Value, Remedy> {
     let mut left = target.empty();
     let text = live.pointer(document.field).and_then(Value::as_str).unwrap_or_default();
     let problem = |problem| {

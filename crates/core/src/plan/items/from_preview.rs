@@ -16,6 +16,7 @@ use crate::plan::items::ownership;
 use crate::plan::items::redact::{self, Redactor};
 use crate::plan::items::{Effect, LiveObject, OwnedFields, PlanItem, Preview, Review};
 use crate::plan::overrides::{self, Adjusted};
+use crate::plan::remedy::Remedy;
 use crate::plan::target::target;
 use object::embedded_files::Texts;
 use object::fields::{self, FieldPath, Lookup, Paths};
@@ -444,7 +445,7 @@ fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
     change.told(item)
 }
 
-fn refused(draft: &Draft, remedy: String, is_temporary: bool) -> PlanItem {
+fn refused(draft: &Draft, remedy: Remedy, is_temporary: bool) -> PlanItem {
     let desired = match &draft.body {
         Body::Ensure(object) => object.clone(),
         Body::Remove(_) | Body::Blocked { .. } => Value::Null,
@@ -456,7 +457,7 @@ fn refused(draft: &Draft, remedy: String, is_temporary: bool) -> PlanItem {
     item.review = Review {
         shown: shown(draft, None, &desired),
         desired,
-        message: remedy,
+        message: remedy.into(),
         blocked_temporarily: is_temporary,
         ..Review::default()
     };

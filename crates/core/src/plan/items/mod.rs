@@ -23,6 +23,7 @@ use crate::api::{Applied, Conflict, Input, Operation, Replaced, Severity, Target
 use crate::plan::items::drift::Glimpse;
 use crate::plan::items::health::Rollout;
 use crate::plan::overrides::Adjusted;
+use crate::plan::remedy::Remedy;
 use crate::rollout::Tracked;
 use object::digest;
 use object::fields::FieldPath;
@@ -81,7 +82,7 @@ pub enum Preview {
     /// The server, or the profile, refuses this write.
     Refused {
         /// The problem, and what to do.
-        remedy: String,
+        remedy: Remedy,
         /// Whether the cause may disappear without a person, such as a webhook that is down.
         passing: bool,
     },
@@ -90,7 +91,7 @@ pub enum Preview {
 impl Preview {
     /// A refusal that only a person can resolve.
     #[must_use]
-    pub fn refused(remedy: impl Into<String>) -> Self {
+    pub fn refused(remedy: impl Into<Remedy>) -> Self {
         Self::Refused { remedy: remedy.into(), passing: false }
     }
 

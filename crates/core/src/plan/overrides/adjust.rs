@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{IGNORE, MODE, PATCH, annotation, is_unmanaged};
 use crate::api::{Override, PatchOp, PatchOperation, TargetRef};
+use crate::plan::remedy::Remedy;
 use object::fields::{self, Copies, FieldPath, Lookup};
 use object::limits::{
     ANNOTATION_SIZE, OBJECT_DEPTH, OBJECT_SIZE, OPERATIONS, PATCH_VALUES, POINTER_SIZE, POINTERS, count, cut_text,
@@ -65,7 +66,7 @@ impl Overrides {
     /// # Errors
     ///
     /// A sentence: what can't be parsed, or is too much, and where.
-    pub fn of(live: Option<&Value>, entries: &[&Override]) -> Result<Self, String> {
+    pub fn of(live: Option<&Value>, entries: &[&Override]) -> Result<Self, Remedy> {
         let by_itself = |name| live.map_or(Ok(None), |live| bounded(live, name));
         let mut all = Self::default();
         if is_unmanaged(entries) {
@@ -78,7 +79,8 @@ impl Overrides {
                 return Err(format!(
                     "its annotation {MODE} is {:?}, but the only valid value is \"unmanaged\". Correct or remove it",
                     cut_text(other, QUOTED)
-                ));
+                )
+                .into());
             }
         }
         for entry in entries {
@@ -88,7 +90,7 @@ impl Overrides {
                      with op remove",
                     index + 1,
                     entry.patch.len()
-                ));
+                ).into());
             }
             if !entry.patch.is_empty() {
                 let operations = serde_json::to_value(&entry.patch).and_then(serde_json::from_value);
@@ -111,17 +113,19 @@ impl Overrides {
     }
 
     /// Checks that there are not too many overrides and that every pointer is valid.
-    fn check(self) -> Result<Self, String> {
+    fn check(self) -> Result<Self, Remedy> {
         let operations: usize = self.patches.iter().map(|patch| patch.operations.len()).sum();
         if operations > OPERATIONS {
-            return Err(format!("{operations} operations patch it, but at most {OPERATIONS} are allowed. Remove some"));
+            return Err(
+                format!("{operations} operations patch it, but at most {OPERATIONS} are allowed. Remove some").into()
+            );
         }
         if self.ignored.len() > POINTERS {
             return Err(format!(
                 "{} of its fields are to be ignored, but at most {POINTERS} are allowed. Name their parent fields, or leave the whole object \
                  alone with mode unmanaged",
                 self.ignored.len()
-            ));
+            ).into());
         }
         for ignored in &self.ignored {
             check_pointer(&ignored.pointer).map_err(|problem| wrong(ignored.by, &problem))?;
@@ -160,7 +164,7 @@ impl Overrides {
         live: Option<&Value>,
         manager: &str,
         powerful: bool,
-    ) -> Result<Adjusted, String> {
+    ) -> Result<Adjusted, Remedy> {
         let mut adjusted = Adjusted::from(desired.clone());
         let mut room = Room::beside(desired);
         for Patch { by, operations } in &self.patches {
@@ -168,7 +172,7 @@ impl Overrides {
                 let kind = TargetRef::of(desired).kind;
                 return Err(format!(
                     "{by} patches a {kind}, which is not allowed for kinds that run code on machines or grant rights. Use an option of the profile, or leave the object alone"
-                ));
+                ).into());
             }
             for (index, operation) in operations.iter().enumerate() {
                 let told = |problem: String| {
@@ -196,7 +200,7 @@ impl Overrides {
         if before != after {
             return Err(format!(
                 "a patch turns it into {after}, but the fields that identify an object can't be overridden. Remove them from the patch"
-            ));
+            ).into());
         }
         let ours = live.map(|live| Ours::of(live, manager));
         let named: BTreeSet<_> = self.ignored.iter().map(|ignored| ignored.pointer.as_str()).collect();
@@ -229,12 +233,13 @@ fn lacks_value(operation: &PatchOperation) -> bool {
 }
 
 /// The value of the annotation, if it is not too long.
-fn bounded<'a>(live: &'a Value, name: &str) -> Result<Option<&'a str>, String> {
+fn bounded<'a>(live: &'a Value, name: &str) -> Result<Option<&'a str>, Remedy> {
     match annotation(live, name) {
         Some(text) if text.len() > ANNOTATION_SIZE => Err(format!(
             "its annotation {name} has {} bytes, but at most {ANNOTATION_SIZE} are allowed. Shorten or remove it",
             text.len()
-        )),
+        )
+        .into()),
         found => Ok(found),
     }
 }
@@ -385,11 +390,12 @@ fn check_operation(operation: &json_patch::PatchOperation) -> Result<(), String>
 /// Removes `field` from `desired`. Where the object has a value in it that is ours alone, that
 /// value is desired instead: an apply without it would delete it. Anyone who changes it becomes its
 /// owner. Values of others are left to them.
-fn leave(desired: &mut Value, field: &str, live: Option<&Value>, ours: Option<&Ours<'_>>) -> Result<(), String> {
+fn leave(desired: &mut Value, field: &str, live: Option<&Value>, ours: Option<&Ours<'_>>) -> Result<(), Remedy> {
     if through_list(desired, field) || live.is_some_and(|live| through_list(live, field)) {
         return Err(format!(
             "{field} points into a list, whose entries have no fixed positions. Ignore the whole list instead"
-        ));
+        )
+        .into());
     }
     pointer::take(desired, field);
     let (Some(live), Some(ours)) = (live, ours) else { return Ok(()) };

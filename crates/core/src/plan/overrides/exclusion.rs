@@ -7,6 +7,7 @@ use serde::Deserialize;
 use profile_sdk::Declared;
 
 use crate::api::TargetRef;
+use crate::plan::remedy::Remedy;
 use object::limits::{ANNOTATION_SIZE, EXCLUSIONS, cut_text};
 
 /// The most bytes of somebody else's text that a sentence quotes.
@@ -14,7 +15,7 @@ const QUOTED: usize = 200;
 
 /// The excluded objects, or why the list can't be read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exclusions(Result<Vec<Rule>, String>);
+pub struct Exclusions(Result<Vec<Rule>, Remedy>);
 
 /// Objects by kind, name and namespace; `*`, `?` and `[…]` work as in file names.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +58,8 @@ impl Exclusions {
             return Self(Err(unclear(format!(
                 "it has {} bytes, but at most {ANNOTATION_SIZE} are allowed",
                 text.len()
-            ))));
+            ))
+            .into()));
         }
         // The budget stops anchors from multiplying: the contents can't be larger than the
         // annotation.
@@ -89,7 +91,7 @@ impl Exclusions {
             Ok(Rule { kind: pattern(&written.kind)?, name: pattern(&written.name)?, namespace })
         };
         let rules = written.and_then(|written| written.into_iter().map(rule).collect::<Result<Vec<_>, _>>());
-        Self(rules.map_err(unclear))
+        Self(rules.map_err(|problem| unclear(problem).into()))
     }
 
     /// The reason why `target` is excluded, if it is.
@@ -97,7 +99,7 @@ impl Exclusions {
     /// # Errors
     ///
     /// Why the list can't be read: then nothing may be written.
-    pub fn excludes(&self, target: &TargetRef) -> Result<Option<String>, String> {
+    pub fn excludes(&self, target: &TargetRef) -> Result<Option<String>, Remedy> {
         let rules = self.0.as_ref().map_err(Clone::clone)?;
         Ok(rules.iter().find(|rule| rule.means(target)).map(|rule| {
             format!("the annotation {} excludes {} {}", profile_sdk::DISABLED_RESOURCES, rule.kind, rule.name)

@@ -14,6 +14,7 @@ use profile_sdk::{Body, DISABLED_RESOURCES, Draft};
 use serde_json::Value;
 
 use crate::api::{Input, ItemChoice, Override, OverrideMode, OverrideTarget, TargetRef};
+use crate::plan::remedy::Remedy;
 use crate::plan::target::target;
 use crate::plan::wire;
 pub use adjust::{Adjusted, Overrides};
@@ -86,7 +87,7 @@ impl Choices {
     /// # Errors
     ///
     /// Why that can't be decided.
-    pub fn set_aside(&self, draft: &Draft) -> Result<Option<String>, String> {
+    pub fn set_aside(&self, draft: &Draft) -> Result<Option<String>, Remedy> {
         if let Some(choice) = self.items.iter().find(|choice| is_named(draft, &choice.name)) {
             let until = choice.until.as_ref().map(|until| format!(" until {}", until.0)).unwrap_or_default();
             let reason = within_line(&choice.reason);

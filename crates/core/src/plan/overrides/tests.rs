@@ -4,6 +4,7 @@ use profile_sdk::{Access, Body, Declared, Draft, Kind, ObjectRef, is_powerful};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::plan::remedy::Remedy;
 
 const US: &str = "virt-advisor-operator/test";
 
@@ -24,7 +25,7 @@ fn live(annotations: Value, ours: Value) -> Value {
     object
 }
 
-fn adjusted(live: &Value) -> Result<Adjusted, String> {
+fn adjusted(live: &Value) -> Result<Adjusted, Remedy> {
     Overrides::of(Some(live), &[])?.adjust(&desired(), Some(live), US, is_powerful("example.dev", "Widget"))
 }
 

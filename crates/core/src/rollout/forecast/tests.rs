@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::plan::items::{PoolEffect, one_by_one};
+use crate::plan::remedy::Remedy;
 
 pub(super) fn machine_config(name: &str, role: &str, spec: Value) -> Value {
     json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
@@ -49,11 +50,11 @@ impl World {
     }
 
     /// The effect, and the number of objects that were read for it.
-    pub(super) fn effect(&self, live: Option<&Value>, result: Option<&Value>) -> (Result<Effect, String>, usize) {
+    pub(super) fn effect(&self, live: Option<&Value>, result: Option<&Value>) -> (Result<Effect, Remedy>, usize) {
         self.effect_where(PlannedChange { live, result, takes_back: false, leaving: &[] })
     }
 
-    fn effect_where(&self, planned: PlannedChange<'_>) -> (Result<Effect, String>, usize) {
+    fn effect_where(&self, planned: PlannedChange<'_>) -> (Result<Effect, Remedy>, usize) {
         let (mut facts, mut read) = (Facts::default(), 0);
         loop {
             match forecast(&self.pools, &facts, Some(&self.policies), planned) {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::plan::items::one_by_one;
+use crate::plan::remedy::Remedy;
 
 fn config(kubelet: Value) -> Value {
     json!({
@@ -25,7 +26,7 @@ fn pools(sources: &[&str]) -> BTreeMap<String, Pool> {
     [("worker".to_owned(), pool("worker")), ("master".to_owned(), pool("master"))].into()
 }
 
-fn forecast_of(sources: &[&str], live: Option<&Value>, result: Option<&Value>) -> Result<Effect, String> {
+fn forecast_of(sources: &[&str], live: Option<&Value>, result: Option<&Value>) -> Result<Effect, Remedy> {
     match forecast(
         &pools(sources),
         &makers(sources, Some("theirs")),
