@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 CARGO ?= cargo
+# Where cargo puts what it builds: its own variable, or the folder target.
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 CRD := crds/advisor.kubevirt.io_virtplatformconfigs.yaml
 ROLE := config/rbac/role.yaml
 NAMESPACES := config/rbac-namespaces/role.yaml
@@ -28,9 +30,10 @@ controlplane: ## Build etcd and kube-apiserver once (about 4 minutes) and print 
 	@sh tests/controlplane/build.sh
 
 .PHONY: demo
-demo: controlplane ## Show the main job on a control plane of its own. DEMO_ONCE=1 ends it after the story.
-	@$(CARGO) build --quiet --package virt-advisor --package demo
-	@target/debug/demo --operator target/debug/virt-advisor
+demo: controlplane ## Show the main job on a control plane of its own (about 8 minutes the first time). DEMO_ONCE=1 ends it after the story.
+	@echo "demo: building the operator and the demo (about 3 minutes the first time, then seconds)"
+	@$(CARGO) build --package virt-advisor --package demo
+	@$(TARGET_DIR)/debug/demo --operator $(TARGET_DIR)/debug/virt-advisor
 
 .PHONY: run
 run: ## Run the operator on the cluster of the current kubeconfig context. ARGS="--zap-log-level=debug" adds flags.
@@ -66,20 +69,20 @@ fuzz: ## Try what others write at random for ten minutes, and keep the seeds of 
 .PHONY: bench
 bench: controlplane ## Measure requests, times and memory of the release build, and print them as a table.
 	$(CARGO) build --release --package virt-advisor --package bench
-	target/release/bench --operator target/release/virt-advisor
+	$(TARGET_DIR)/release/bench --operator $(TARGET_DIR)/release/virt-advisor
 
 .PHONY: bench-scale
 bench-scale: controlplane ## The same on a cluster of 3,000 nodes and on a tenth of it (about 35 minutes; BENCH_REST=60 makes it 17).
 	$(CARGO) build --release --package virt-advisor --package bench
-	BENCH_REST=$${BENCH_REST:-600} target/release/bench --operator target/release/virt-advisor --scale
+	BENCH_REST=$${BENCH_REST:-600} $(TARGET_DIR)/release/bench --operator $(TARGET_DIR)/release/virt-advisor --scale
 
 .PHONY: generate
 generate: ## Write the generated files: CRD, roles, page of metrics, install.yaml, chart, bundle, dashboards.
 	$(CARGO) build --quiet --package virt-advisor
-	target/debug/virt-advisor crd > $(CRD).new && mv $(CRD).new $(CRD)
-	target/debug/virt-advisor rbac > $(ROLE).new && mv $(ROLE).new $(ROLE)
-	target/debug/virt-advisor rbac --namespaces > $(NAMESPACES).new && mv $(NAMESPACES).new $(NAMESPACES)
-	target/debug/virt-advisor metrics > $(METRICS).new && mv $(METRICS).new $(METRICS)
+	$(TARGET_DIR)/debug/virt-advisor crd > $(CRD).new && mv $(CRD).new $(CRD)
+	$(TARGET_DIR)/debug/virt-advisor rbac > $(ROLE).new && mv $(ROLE).new $(ROLE)
+	$(TARGET_DIR)/debug/virt-advisor rbac --namespaces > $(NAMESPACES).new && mv $(NAMESPACES).new $(NAMESPACES)
+	$(TARGET_DIR)/debug/virt-advisor metrics > $(METRICS).new && mv $(METRICS).new $(METRICS)
 	$(CARGO) run --quiet --package virt-platform-baseline --example features > $(FEATURES).new && mv $(FEATURES).new $(FEATURES)
 	$(CARGO) run --quiet --package xtask -- manifests
 
@@ -108,11 +111,11 @@ check-docs:
 check-generated:
 	@$(CARGO) build --quiet --package virt-advisor --package xtask
 	@fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && \
-	target/debug/virt-advisor crd > "$$fresh/crd" && target/debug/virt-advisor rbac > "$$fresh/role" && \
-	target/debug/virt-advisor rbac --namespaces > "$$fresh/namespaces" && \
-	target/debug/virt-advisor metrics > "$$fresh/metrics" && \
+	$(TARGET_DIR)/debug/virt-advisor crd > "$$fresh/crd" && $(TARGET_DIR)/debug/virt-advisor rbac > "$$fresh/role" && \
+	$(TARGET_DIR)/debug/virt-advisor rbac --namespaces > "$$fresh/namespaces" && \
+	$(TARGET_DIR)/debug/virt-advisor metrics > "$$fresh/metrics" && \
 	if ! diff -u $(CRD) "$$fresh/crd" || ! diff -u $(ROLE) "$$fresh/role" || ! diff -u $(NAMESPACES) "$$fresh/namespaces" || \
-		! diff -u $(METRICS) "$$fresh/metrics" || ! target/debug/xtask manifests --check; then \
+		! diff -u $(METRICS) "$$fresh/metrics" || ! $(TARGET_DIR)/debug/xtask manifests --check; then \
 		echo "generated files are stale: run make generate and commit the result" >&2; exit 1; \
 	fi
 

@@ -36,16 +36,19 @@ major=$(echo "$version" | sed 's/^v\([0-9]*\)\..*/\1/')
 minor=$(echo "$version" | sed 's/^v[0-9]*\.\([0-9]*\)\..*/\1/')
 stamp=k8s.io/component-base/version
 
-echo "controlplane: building etcd $etcd_version and kube-apiserver $version into $cache (about 4 minutes, once)" >&2
+echo "controlplane: building etcd $etcd_version and kube-apiserver $version into $cache (about 4 minutes, once; KUBEBUILDER_ASSETS names a folder that has both)" >&2
+. ./step.sh
 mkdir -p "$(dirname "$cache")"
 # Built aside and renamed, so that an interrupted build never looks like a finished one.
 staging=$(mktemp -d "$cache.XXXXXX")
 trap 'rm -rf "$staging"' EXIT
 trap 'exit 130' INT TERM
-CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o "$staging/etcd" go.etcd.io/etcd/server/v3
-CGO_ENABLED=0 go build -trimpath -buildvcs=false \
+export CGO_ENABLED=0
+step "controlplane: compiling etcd" go build -trimpath -buildvcs=false -ldflags "-s -w" -o "$staging/etcd" go.etcd.io/etcd/server/v3
+step "controlplane: compiling kube-apiserver" go build -trimpath -buildvcs=false \
 	-ldflags "-s -w -X $stamp.gitVersion=$version -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor" \
 	-o "$staging/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
+trap 'exit 130' INT TERM
 chmod 755 "$staging"
 # Another build may have finished meanwhile, and its programs may be running or about to be started.
 if [ ! -x "$cache/etcd" ] || [ ! -x "$cache/kube-apiserver" ]; then

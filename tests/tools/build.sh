@@ -19,8 +19,10 @@ mkdir -p "$(dirname "$cache")"
 staging=$(mktemp -d "$cache.XXXXXX")
 trap 'rm -rf "$staging"' EXIT
 trap 'exit 130' INT TERM
+. ../controlplane/step.sh
+export CGO_ENABLED=0
 for tool in helm.sh/helm/v3/cmd/helm github.com/prometheus/prometheus/cmd/promtool; do
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o "$staging/" "$tool"
+	step "tools: compiling $(basename "$tool")" go build -trimpath -buildvcs=false -ldflags "-s -w" -o "$staging/" "$tool"
 done
 chmod 755 "$staging"
 if [ ! -x "$cache/promtool" ] || [ ! -x "$cache/helm" ]; then

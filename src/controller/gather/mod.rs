@@ -72,12 +72,14 @@ pub(super) async fn observe<'a>(
     if status.plan_hash.is_some() {
         ctx.displays(config);
     }
+    let profile = registry::find(ctx.profiles, &config.name_any());
     Ok(Observed {
         wanted,
         status,
         world,
+        description: profile.map_or("", |profile| profile.about().description),
         version: ctx.version,
-        declared_impact: declared_impact(ctx.profiles, &config.name_any()),
+        declared_impact: declared_impact(profile),
         machines_updated: machines_updated(ctx, status, &memory.plan.items).or(updated_before),
         settling: ctx.settling,
         made_anew: ctx.is_made_anew(config),
@@ -214,8 +216,8 @@ fn is_executing(status: &Status) -> bool {
     status.phase == Some(Phase::InProgress) && status.approval.is_some()
 }
 
-fn declared_impact(profiles: Profiles, name: &str) -> Severity {
-    match registry::find(profiles, name).map(|profile| profile.about().impact) {
+fn declared_impact(profile: Option<&dyn Profile>) -> Severity {
+    match profile.map(|profile| profile.about().impact) {
         Some(Impact::High) => Severity::High,
         Some(Impact::Medium) => Severity::Medium,
         Some(Impact::Low | Impact::Derived) | None => Severity::Low,

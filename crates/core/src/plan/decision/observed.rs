@@ -150,6 +150,8 @@ pub struct Observed<'a> {
     pub status: &'a VirtPlatformConfigStatus,
     /// The state of the cluster.
     pub world: World,
+    /// What the profile does, in a phrase; empty if it is unknown.
+    pub description: &'a str,
     /// The version of this build.
     pub version: &'a str,
     /// The impact that the profile declares, shown as long as there is no plan.

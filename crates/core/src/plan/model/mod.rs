@@ -124,6 +124,7 @@ impl Run {
             wanted: &wanted,
             status: &look.config.status.status,
             world: observed,
+            description: "Moves virtual machines away from busy machines",
             version: &version,
             declared_impact: Severity::Low,
             machines_updated: None,

@@ -80,7 +80,7 @@ pub fn compose(
             if let Some(planned) = &mut status.planned_spec {
                 planned.used_plan_hash = still_named(planned.used_plan_hash.take(), seen);
             }
-            (Phase::Ignored, reason::IGNORED, summary::IGNORED.to_owned())
+            (Phase::Ignored, reason::IGNORED, summary::ignored(seen.description))
         }
         Decision::Reject(problem) => {
             end(&mut status, seen, Some(Outcome::Failed), now);

@@ -12,9 +12,18 @@ use crate::plan::status::overridden;
 const NAMED_BEFORE: &str = "set spec.action to DryRun and clear spec.approvedPlanHash, which named this plan before it was shown; then set both \
     again.";
 
-/// The summary with action Ignore.
-pub(in crate::plan) const IGNORED: &str = "Not in use: the operator neither reads nor changes objects for this configuration. What was applied \
-    earlier stays in place. Set spec.action to DryRun to preview what the profile would change.";
+/// The summary with action Ignore of a configuration whose profile has this `description`; it is
+/// empty if the profile is unknown.
+#[must_use]
+pub(in crate::plan) fn ignored(description: &str) -> String {
+    let about = match description.trim_end_matches('.') {
+        "" => String::new(),
+        description => format!(" {description}."),
+    };
+    format!(
+        "Not in use.{about} What was applied earlier stays in place. Set spec.action to DryRun to preview its changes."
+    )
+}
 
 /// How to keep a change that others made.
 const KEEP: &str = "To keep the change instead, change the option that sets the value, override the value in spec.overrides, skip the \
@@ -158,4 +167,16 @@ pub(in crate::plan) fn of_execution(items: &[Item]) -> String {
     let under_way: Vec<_> =
         under_way.map(|item| format!("{}: {}.", item.target_ref, item.message.trim_end_matches('.'))).collect();
     format!("{done} of {} items are done. {}", items.len(), under_way.join(" ")).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_configuration_says_what_its_profile_does() {
+        let end = "What was applied earlier stays in place. Set spec.action to DryRun to preview its changes.";
+        assert_eq!(ignored("Adds swap."), format!("Not in use. Adds swap. {end}"));
+        assert_eq!(ignored(""), format!("Not in use. {end}"));
+    }
 }

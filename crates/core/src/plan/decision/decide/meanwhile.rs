@@ -194,6 +194,7 @@ fn history_and_messages_tell_what_was_done_and_what_is_said_now() {
         wanted: &world.wanted,
         status: &world.status,
         world: missing,
+        description: "Moves virtual machines away from busy machines",
         version: "v1",
         declared_impact: Severity::High,
         machines_updated: None,

@@ -105,6 +105,7 @@ impl World {
             wanted: &self.wanted,
             status: &self.status,
             world,
+            description: "Moves virtual machines away from busy machines",
             version: "v1",
             declared_impact: Severity::High,
             machines_updated: None,
