@@ -1,5 +1,5 @@
-//! What every registered profile keeps, whatever it does. A profile that is added to the registry is asked all of this
-//! without another line of test.
+//! What every registered profile keeps, whatever it does. A profile that is added to the registry
+//! is asked all of this without another line of test.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
 
@@ -42,7 +42,8 @@ fn drafts(profile: &dyn Profile, options: Option<&Value>) -> Vec<Draft> {
     drafts_around(profile, options, Surroundings::default()).unwrap()
 }
 
-/// What the profile drafts there, having said what it leaves out; an error if it asks for what it does not declare.
+/// What the profile drafts there, having said what it leaves out; an error if it asks for what it
+/// does not declare.
 fn drafts_around(
     profile: &dyn Profile,
     options: Option<&Value>,
@@ -56,7 +57,8 @@ fn drafts_around(
     Ok(drafts)
 }
 
-/// T20: what a profile asks of kinds that it does not declare, on clusters that serve all of its kinds and on those that serve none.
+/// T20: what a profile asks of kinds that it does not declare, on clusters that serve all of its
+/// kinds and on those that serve none.
 fn undeclared(profile: &dyn Profile, options: Option<&Value>) -> Option<String> {
     let kinds = profile.kinds().iter().map(|declared| declared.kind);
     let nothing = Surroundings { not_served: kinds.collect(), ..Surroundings::default() };
@@ -183,7 +185,12 @@ fn what_is_drafted_and_read_is_declared() {
                         && declared.namespace.is_none_or(|only| text("/metadata/namespace") == Some(only))
                 };
                 let known = declared(*profile, api_version, kind);
-                assert!(known.iter().any(fits), "{name} writes {kind} and does not declare it");
+                let how: Vec<_> = known.iter().map(|known| (known.access, known.namespace, known.name)).collect();
+                assert!(
+                    known.iter().any(fits),
+                    "{name} writes {kind} {:?}, but declares it as {how:?} (access, namespace, name): declare it so that it may be written",
+                    text("/metadata/name")
+                );
             }
         }
     }
@@ -282,7 +289,8 @@ impl Planner for Careless {
     }
 }
 
-/// H5: HyperConverged writes these, and writes over whatever somebody else writes there: it is told instead.
+/// H5: HyperConverged writes these, and writes over whatever somebody else writes there: it is told
+/// instead.
 #[test]
 fn h5_nothing_is_written_to_what_hyper_converged_owns() {
     let owned = [
@@ -326,8 +334,13 @@ fn every_option_changes_what_is_drafted() {
         let options: BTreeSet<_> = settings(*profile).into_iter().map(|(option, _)| option).collect();
         for option in options {
             let works = |(_, options): &&(String, Value)| drafts(*profile, Some(options)) != plain;
-            let tried = all.iter().filter(|(tried, _)| *tried == option);
-            assert!(tried.clone().any(|setting| works(&setting)), "{name}: {option} changes nothing");
+            let tried: Vec<_> = all.iter().filter(|(tried, _)| *tried == option).collect();
+            let values: Vec<_> = tried.iter().map(|(_, options)| options.to_string()).collect();
+            assert!(
+                tried.iter().any(works),
+                "{name}: option {option} has no effect on any draft with {}: use it in draft(), or remove it",
+                values.join(", ")
+            );
         }
     }
 }
@@ -373,14 +386,16 @@ fn the_readme_names_every_option_and_every_field() {
         for heading in ["## What it changes", "## What it needs", "## How to undo it"] {
             assert!(readme.contains(heading), "{name}: README.md lacks {heading:?}");
         }
+        let mut undocumented = BTreeSet::new();
         let mut options = Vec::new();
         names(&schema(*profile), "", &mut options);
-        for option in options {
-            assert!(readme.contains(&format!("`{option}`")), "{name}: README.md does not tell of option {option}");
-        }
+        options.retain(|option| !readme.contains(&format!("`{option}`")));
+        undocumented.extend(options.into_iter().map(|option| format!("option {option}")));
         for (_, options) in valid_settings(*profile) {
             for draft in drafts(*profile, Some(&options)) {
-                assert!(readme.contains(&format!("`{}`", draft.name)), "{name}: README.md lacks {}", draft.name);
+                if !readme.contains(&format!("`{}`", draft.name)) {
+                    undocumented.insert(format!("item {}", draft.name));
+                }
                 let Body::Ensure(object) = &draft.body else { continue };
                 if object["kind"] == "PersesDashboard" {
                     // A drawing, of which the readme tells as a whole.
@@ -389,16 +404,19 @@ fn the_readme_names_every_option_and_every_field() {
                 for group in ["spec", "data"] {
                     let Some(fields) = object[group].as_object() else { continue };
                     for path in leaves(fields) {
-                        let told = path.last().is_some_and(|field| readme.contains(field.as_str()));
-                        assert!(told, "{name}: README.md does not tell of {group}.{}", path.join("."));
+                        if !path.last().is_some_and(|field| readme.contains(field.as_str())) {
+                            undocumented.insert(format!("field {group}.{}", path.join(".")));
+                        }
                     }
                 }
             }
         }
+        assert!(undocumented.is_empty(), "{name}: README.md does not document {undocumented:?}");
     }
 }
 
-/// The options of a schema, with dots where they are inside of others; what is inside of a selector is Kubernetes' own.
+/// The options of a schema, with dots where they are inside of others; what is inside of a selector
+/// is Kubernetes' own.
 fn names(schema: &Value, prefix: &str, all: &mut Vec<String>) {
     for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{prefix}{name}");

@@ -1,8 +1,9 @@
-//! Forecasts beside an independent account of the same rules: what a plan says that machines will do, and what rendering before and after it
-//! makes the daemons do, on clusters made at random. Each sentence of a forecast is said where it is so, and nowhere else.
+//! Forecasts beside an independent account of the same rules: what a plan says that machines will
+//! do, and what rendering before and after it makes the daemons do, on clusters made at random.
+//! Each sentence of a forecast is said where it is so, and nowhere else.
 //!
-//! The account is that of mco-simulator: `render` merges as the controllers do, and `policy` decides as the daemons do. It shares no code with
-//! `crates/core/src/rollout`.
+//! The account is that of mco-simulator: `render` merges as the controllers do, and `policy`
+//! decides as the daemons do. It shares no code with `crates/core/src/rollout`.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
 
@@ -391,7 +392,8 @@ impl<'a> Story<'a> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, max_global_rejects: 100_000, ..ProptestConfig::default() })]
 
-    /// Machines reboot, are drained, or neither: as it is said, on each pool; and each sentence is said where it is so, and nowhere else.
+    /// Machines reboot, are drained, or neither: as it is said, on each pool; and each sentence is
+    /// said where it is so, and nowhere else.
     #[test]
     fn what_is_forecast_is_what_happens_and_each_sentence_is_true(
         cluster in cluster(),

@@ -47,8 +47,8 @@ impl ActError {
     }
 }
 
-/// Writes what `decision` says, if anything. What was written before an error is returned with it, so that it can be
-/// reported.
+/// Writes what `decision` says, if anything. What was written before an error is returned with it,
+/// so that it can be reported.
 pub(super) async fn act(
     ctx: &Context,
     config: &VirtPlatformConfig,

@@ -1,4 +1,4 @@
-//! A look that came to no end, and how that is reported.
+//! A reconcile that came to no end, and how that is reported.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub(super) const BUDGET: Duration = Duration::from_secs(60);
 
 /// A reconcile that was not finished. It is logged once, here, and made again after a pause.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LookError {
+pub(super) enum ReconcileError {
     #[error(transparent)]
     Gather(#[from] GatherError),
     #[error(transparent)]
@@ -29,7 +29,7 @@ pub(super) enum LookError {
     Timeout,
 }
 
-impl LookError {
+impl ReconcileError {
     /// A word for logs.
     pub(super) fn reason(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The reconcile: gather, decide, act, report, and when to look again.
+//! The reconcile: gather, decide, act, report, and when to reconcile again.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::Context;
 use super::act::act;
 use super::caught::{Panicked, caught};
-use super::error::{BUDGET, LookError};
+use super::error::{BUDGET, ReconcileError};
 use super::gather;
 use super::memory::{Call, Memory, Settled, our_status};
 use super::report::unreadable;
@@ -46,12 +46,12 @@ pub(super) async fn reconcile(
 }
 
 /// The steps of a reconcile.
-async fn look(
+async fn run_steps(
     ctx: &Context,
     config: &VirtPlatformConfig,
     causes: &Causes,
     memory: &mut Memory,
-) -> Result<(), LookError> {
+) -> Result<(), ReconcileError> {
     let began = Instant::now();
     let (wanted, old) = (Wanted::of(config), our_status(config));
     record_lost_events(ctx, config, &old, &mut memory.report).await;
@@ -68,7 +68,8 @@ async fn look(
     Ok(acted?)
 }
 
-/// How long what is executed may come no further before it is looked at again, if anything has not.
+/// How long what is executed may come no further before it is reconciled again, if anything has
+/// not.
 fn patience(ctx: &Context, decision: &Decision, memory: &mut Memory) -> Option<Duration> {
     if !decision.is_execution() {
         memory.plan.slow.clear();
@@ -103,10 +104,10 @@ async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
     }
     let mut causes = ctx.triggers.take(&name);
     causes.objects |= memory.needs_everything(&settled);
-    let outcome = match tokio::time::timeout(BUDGET, caught(look(ctx, config, &causes, &mut memory))).await {
+    let outcome = match tokio::time::timeout(BUDGET, caught(run_steps(ctx, config, &causes, &mut memory))).await {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(Panicked(words))) => Err(LookError::Panicked(words)),
-        Err(_) => Err(LookError::Timeout),
+        Ok(Err(Panicked(words))) => Err(ReconcileError::Panicked(words)),
+        Err(_) => Err(ReconcileError::Timeout),
     };
     let failed = match outcome {
         Ok(()) => {
@@ -114,15 +115,16 @@ async fn attend(config: &VirtPlatformConfig, ctx: &Context) -> (Next, bool) {
             false
         }
         Err(error) => {
-            look_failed(ctx, config, settled, &error, &mut memory).await;
+            reconcile_failed(ctx, config, settled, &error, &mut memory).await;
             !error.is_race()
         }
     };
-    memory.timing.look_ended(Instant::now());
+    memory.timing.reconcile_ended(Instant::now());
     (Next::requeue(memory.timing.until_due()), failed)
 }
 
-/// Another replica leads: only watches are opened, so that this one can go on at once. When it leads, everything is looked at.
+/// Another replica leads: only watches are opened, so that this one can go on at once. When it
+/// leads, everything is reconciled.
 async fn stand_by(ctx: &Context, config: &VirtPlatformConfig, memory: &mut Memory) {
     let name = config.name_any();
     match config.spec.action {
@@ -137,12 +139,12 @@ async fn stand_by(ctx: &Context, config: &VirtPlatformConfig, memory: &mut Memor
     }
 }
 
-/// Logs the error, and says it in the status if looks have failed for a while.
-async fn look_failed(
+/// Logs the error, and says it in the status if reconciles have failed for a while.
+async fn reconcile_failed(
     ctx: &Context,
     config: &VirtPlatformConfig,
     seen: Settled,
-    error: &LookError,
+    error: &ReconcileError,
     memory: &mut Memory,
 ) {
     let name = config.name_any();

@@ -28,8 +28,8 @@ pub(super) struct Reasons {
 }
 
 impl Reasons {
-    /// The reasons that are seen in `seen`. `doubt` is when an owner's trouble has lasted for long enough, `patience` how long the
-    /// rollouts that are followed may come no further.
+    /// The reasons that are seen in `seen`. `doubt` is when an owner's trouble has lasted for long
+    /// enough, `patience` how long the rollouts that are followed may come no further.
     pub(super) fn of(seen: &Observed<'_>, doubt: Option<Duration>, patience: Option<Duration>, now: Timestamp) -> Self {
         Self {
             blocked: matches!(&seen.world, World::Planned(plan) if plan.blocked().next().is_some()),

@@ -53,7 +53,8 @@ async fn every_advertised_profile_is_there_and_says_what_it_is() {
     fixture.finish().await;
 }
 
-/// What somebody has made of one is theirs, whatever it is; one that is deleted comes back as it was at first.
+/// What somebody has made of one is theirs, whatever it is; one that is deleted comes back as it
+/// was at first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn advertised_configurations_come_back_and_are_never_overwritten() {
     let mut fixture = Fixture::start(Setup::default()).await;

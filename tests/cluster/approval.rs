@@ -84,7 +84,8 @@ async fn an_edit_of_the_options_under_apply_is_no_approval() {
     fixture.finish().await;
 }
 
-/// P5: the edit that approves moves the generation, and a label at the same time is nobody's business.
+/// P5: the edit that approves moves the generation, and a label at the same time is nobody's
+/// business.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p5_the_edit_that_approves_does_not_change_the_plan() {
     let fixture = Fixture::start(Setup::default()).await;
@@ -298,8 +299,9 @@ async fn a_status_that_another_program_wrote_is_taken_over() {
     fixture.finish().await;
 }
 
-/// T1 and T3: between reading and approving somebody edits what is done, or how. The hash of what was read carries nothing else out,
-/// comes it with Apply or without, and not after the configuration was made anew either.
+/// T1 and T3: between reading and approving somebody edits what is done, or how. The hash of what
+/// was read carries nothing else out, comes it with Apply or without, and not after the
+/// configuration was made anew either.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t1_t3_the_hash_of_what_was_read_carries_out_nothing_else() {
     let fixture = Fixture::start(Setup::default()).await;

@@ -64,7 +64,8 @@ async fn an_object_that_does_not_fit_does_not_stop_its_neighbours() {
     fixture.finish().await;
 }
 
-/// While an object does not fit nothing of it is watched, and so nothing is remembered: what happened meanwhile is found when it fits again.
+/// While an object does not fit nothing of it is watched, and so nothing is remembered: what
+/// happened meanwhile is found when it fits again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_happens_while_an_object_does_not_fit_is_found_afterwards() {
     let fixture = Fixture::start(Setup::default()).await;

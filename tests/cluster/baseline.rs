@@ -1,4 +1,5 @@
-//! The platform baseline on the real server: what decides about its features, and what it finds of others.
+//! The platform baseline on the real server: what decides about its features, and what it finds of
+//! others.
 
 use advisor_core::api::{Item, Operation, Phase, VirtPlatformConfigStatus};
 use k8s_openapi::api::core::v1::Node;
@@ -31,8 +32,8 @@ fn why_not<'a>(status: &'a VirtPlatformConfigStatus, feature: &str) -> Option<&'
     status.left_out.iter().find(|part| part.feature == feature).map(|part| part.reason.as_str())
 }
 
-/// Masters that carry virtual machines get what workers get, and what another program of the field has written is named before
-/// anything is taken over from it.
+/// Masters that carry virtual machines get what workers get, and what another program of the field
+/// has written is named before anything is taken over from it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w_34_masters_are_covered_and_the_autopilot_is_named() {
     let fixture = Fixture::without_operator(Setup { profile: BASELINE, ..Setup::default() }).await;
@@ -78,7 +79,8 @@ async fn w_34_masters_are_covered_and_the_autopilot_is_named() {
     fixture.finish().await;
 }
 
-/// Labels of the nodes are an input as an answer: their coming and going is no news, and lists nothing.
+/// Labels of the nodes are an input as an answer: their coming and going is no news, and lists
+/// nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_are_no_news_and_only_the_answer_counts() {
     let mut fixture = Fixture::without_operator(Setup { profile: BASELINE, ..Setup::default() }).await;
@@ -124,7 +126,8 @@ async fn nodes_are_no_news_and_only_the_answer_counts() {
     fixture.finish().await;
 }
 
-/// Kinds that are not there are missed by nobody who did not ask; who asks is told what to install, and the rest is planned.
+/// Kinds that are not there are missed by nobody who did not ask; who asks is told what to install,
+/// and the rest is planned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w_18_without_machine_configs_the_rest_is_planned() {
     let fixture = Fixture::start(Setup { profile: BASELINE, pools: false, ..Setup::default() }).await;
@@ -145,7 +148,8 @@ async fn w_18_without_machine_configs_the_rest_is_planned() {
     fixture.finish().await;
 }
 
-/// M11: a removed KubeletConfig is gone long before any machine hears of it; one that is made again with other content is another one.
+/// M11: a removed KubeletConfig is gone long before any machine hears of it; one that is made again
+/// with other content is another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m11_what_a_kubelet_config_leaves_is_waited_for_and_is_not_taken_for_a_new_one() {
     let mut fixture = Fixture::without_operator(Setup { profile: BASELINE, speed: 50.0, ..Setup::default() }).await;
@@ -176,8 +180,8 @@ async fn m11_what_a_kubelet_config_leaves_is_waited_for_and_is_not_taken_for_a_n
     fixture.finish().await;
 }
 
-/// W-2, W-3: a setting in a document that administrators keep is merged by key, follows their edits without a word, and goes without the
-/// rest; a document that can't be understood is left alone.
+/// W-2, W-3: a setting in a document that administrators keep is merged by key, follows their edits
+/// without a word, and goes without the rest; a document that can't be understood is left alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w_2_the_monitoring_document_keeps_all_that_is_not_ours() {
     let mut fixture = Fixture::without_operator(Setup { profile: BASELINE, ..Setup::default() }).await;

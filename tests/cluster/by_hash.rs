@@ -125,7 +125,8 @@ async fn where_only_hashes_approve_an_edit_under_apply_names_its_plan() {
     lift(&admin, POLICY).await;
 }
 
-/// The same with the operator: neither the action, nor a hash that is taken away again, nor one from before carries anything out.
+/// The same with the operator: neither the action, nor a hash that is taken away again, nor one
+/// from before carries anything out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_only_hashes_approve_nothing_else_is_carried_out() {
     let stage = Stage::set().await;

@@ -167,8 +167,8 @@ fn a_cluster_that_does_not_answer_and_one_without_the_crd_are_told_apart() {
     assert_eq!(text.matches("can't be reached").count(), 1, "said once while it tries again: {text}");
 }
 
-/// `virt-advisor diff`: the plan that the status shows, uncut, with the exit codes of `kubectl diff`.
-/// What is kept to a namespace stays in it, and what is installed brings no namespace along.
+/// `virt-advisor diff`: the plan that the status shows, uncut, with the exit codes of `kubectl
+/// diff`. What is kept to a namespace stays in it, and what is installed brings no namespace along.
 #[test]
 fn what_kustomize_makes_of_the_manifests_is_in_its_place() {
     let output = Command::new("kubectl").args(["kustomize"]).arg(root().join("config/default")).output().unwrap();
@@ -189,7 +189,8 @@ fn what_kustomize_makes_of_the_manifests_is_in_its_place() {
     }
 }
 
-/// From files alone, with the exit codes of `kubectl diff`, and without a word of what only a server knows.
+/// From files alone, with the exit codes of `kubectl diff`, and without a word of what only a
+/// server knows.
 #[test]
 fn render_plans_from_files_alone() {
     let folder = tempfile_folder().join("objects");

@@ -1,4 +1,5 @@
-//! The platform baseline on clusters of different shapes, with the real CRDs: a golden plan of each, and then its whole life.
+//! The platform baseline on clusters of different shapes, with the real CRDs: a golden plan of
+//! each, and then its whole life.
 
 use std::path::PathBuf;
 
@@ -124,7 +125,8 @@ impl Shape {
             status.plan_hash.is_some() && status.items.iter().any(|item| item.operation == Operation::Remove)
         };
         let plan = fixture.wait("a plan to take it back", goes).await;
-        // What another program has left of a MachineConfig could not be rendered: its owner is asked to take it away.
+        // What another program has left of a MachineConfig could not be rendered: its owner is
+        // asked to take it away.
         for item in plan.items.iter().filter(|item| item.operation == Operation::Blocked) {
             assert_eq!((self.name, item.name.as_str()), ("autopilot", "swap-worker"), "{item:#?}");
             assert!(
@@ -275,7 +277,8 @@ async fn golden_plan_of_a_cluster_with_devices() {
     shape.live(fixture).await;
 }
 
-/// The autopilot has applied its objects by force, with its label, and its opt-ins are the administrator's choice.
+/// The autopilot has applied its objects by force, with its label, and its opt-ins are the
+/// administrator's choice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn golden_plan_of_a_cluster_that_the_autopilot_has_managed() {
     let opt_in = |name: &str| (format!("platform.kubevirt.io/{name}"), json!("true"));
@@ -295,7 +298,8 @@ async fn golden_plan_of_a_cluster_that_the_autopilot_has_managed() {
     shape.live(fixture).await;
 }
 
-/// What the autopilot applies, as its catalogue has it (facts of its release of August 2026), without the texts of its scripts.
+/// What the autopilot applies, as its catalogue has it (facts of its release of August 2026),
+/// without the texts of its scripts.
 fn of_the_autopilot() -> Vec<Value> {
     let object = |api_version: &str, kind: &str, name: &str, namespace: Option<&str>, spec: Value| {
         let mut object = json!({"apiVersion": api_version, "kind": kind, "spec": spec, "metadata": {

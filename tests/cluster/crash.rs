@@ -55,8 +55,9 @@ async fn killed_at_every_step_the_end_is_the_same_and_every_item_is_written_once
     let began = fixture.mark();
     fixture.patch(json!({"action": "Apply"})).await;
     let mut kills = 0;
-    // Each life of the operator ends with its next request that changes a configuration or a target, before it hears the
-    // answer: it does one thing after the other, so nothing else of that kind is under way then.
+    // Each life of the operator ends with its next request that changes a configuration or a
+    // target, before it hears the answer: it does one thing after the other, so nothing else of
+    // that kind is under way then.
     loop {
         fixture.kill_operator();
         let script = Script::among(Fault::KillAfter, 0, changes);
@@ -82,7 +83,8 @@ async fn killed_at_every_step_the_end_is_the_same_and_every_item_is_written_once
     fixture.finish().await;
 }
 
-/// T3: a pool that lets more machines reboot at a time than was approved, after the approval and before the write.
+/// T3: a pool that lets more machines reboot at a time than was approved, after the approval and
+/// before the write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t3_a_pool_that_changes_between_intent_and_write_asks_for_another_review() {
     let mut fixture = Fixture::start(Setup { speed: 25.0, ..Setup::default() }).await;

@@ -64,8 +64,8 @@ impl Fixture {
     }
 }
 
-/// The way there, with one reboot, and the whole way back. Defects D13 and D22 among others: what is switched off is
-/// taken back.
+/// The way there, with one reboot, and the whole way back. Defects D13 and D22 among others: what
+/// is switched off is taken back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn density_comes_with_one_reboot_and_goes_again() {
     let fixture = Fixture::start(setup()).await;
@@ -159,7 +159,8 @@ async fn ksm_of_somebody_else_stays_and_is_named() {
     fixture.finish().await;
 }
 
-/// M9, M14: there are no workers: no machine of the control plane is told to swap, and the rest can be planned without.
+/// M9, M14: there are no workers: no machine of the control plane is told to swap, and the rest can
+/// be planned without.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m14_the_control_plane_does_not_swap() {
     let fixture = Fixture::start(Setup { workers: 0, ..setup() }).await;
@@ -173,7 +174,8 @@ async fn m14_the_control_plane_does_not_swap() {
     fixture.finish().await;
 }
 
-/// M14: without the Machine Config Operator, as with hosted control planes, swap must be left out, and that is said.
+/// M14: without the Machine Config Operator, as with hosted control planes, swap must be left out,
+/// and that is said.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m14_without_the_machine_config_operator_swap_must_be_left_out() {
     let fixture = Fixture::start(Setup { pools: false, ..setup() }).await;
@@ -191,7 +193,8 @@ async fn m14_without_the_machine_config_operator_swap_must_be_left_out() {
     fixture.finish().await;
 }
 
-/// Fault R18: the HyperConverged that matters is that of OpenShift Virtualization, else the only one that there is, as upstream and OKD have it.
+/// Fault R18: the HyperConverged that matters is that of OpenShift Virtualization, else the only
+/// one that there is, as upstream and OKD have it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r18_hyper_converged_is_found_wherever_it_is() {
     let at = |namespace: &str| {
@@ -245,7 +248,8 @@ async fn r18_hyper_converged_is_found_wherever_it_is() {
     fixture.finish().await;
 }
 
-/// P14: two configurations are approved within a moment: the machines are told once, and neither disturbs the other.
+/// P14: two configurations are approved within a moment: the machines are told once, and neither
+/// disturbs the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p14_two_profiles_approved_together_cost_one_rollout() {
     let fixture = Fixture::start(Setup { speed: 1.0, workers: 1, ..setup() }).await;
@@ -270,7 +274,8 @@ async fn p14_two_profiles_approved_together_cost_one_rollout() {
     fixture.finish().await;
 }
 
-/// An item that is set aside is not waited for, also if its object does not exist and its kind is one whose roll-out is followed.
+/// An item that is set aside is not waited for, also if its object does not exist and its kind is
+/// one whose roll-out is followed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_config_that_is_set_aside_before_it_exists_holds_up_nothing() {
     let fixture = Fixture::start(setup()).await;
@@ -286,8 +291,9 @@ async fn a_machine_config_that_is_set_aside_before_it_exists_holds_up_nothing() 
     fixture.finish().await;
 }
 
-/// Fault R25: after an upgrade that serves another version too, an apply in that one is refused for the sake of our fields in the other. What
-/// we have applied is read, planned and written in the version in which it was, as long as that is served.
+/// Fault R25: after an upgrade that serves another version too, an apply in that one is refused for
+/// the sake of our fields in the other. What we have applied is read, planned and written in the
+/// version in which it was, as long as that is served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r25_what_was_applied_stays_in_its_version_as_long_as_that_is_served() {
     let fixture = Fixture::start(setup()).await;

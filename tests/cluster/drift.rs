@@ -29,8 +29,8 @@ impl Stage {
     }
 }
 
-/// One target's drift costs its read, one dry run, one status and one event, whatever else the plan holds. What is none of our business
-/// costs one read.
+/// One target's drift costs its read, one dry run, one status and one event, whatever else the plan
+/// holds. What is none of our business costs one read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn drift_costs_what_has_changed_and_nothing_else() {
     let items: Vec<_> = ["a", "b", "c"].iter().map(|name| item(name, 0, json!({"size": 1}))).collect();
@@ -74,7 +74,8 @@ async fn drift_costs_what_has_changed_and_nothing_else() {
     stage.finish(running).await;
 }
 
-/// By whatever route; recovery is automatic. What equals what was applied, and the status of the object, are silent.
+/// By whatever route; recovery is automatic. What equals what was applied, and the status of the
+/// object, are silent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c8_drift_is_seen_by_every_route_and_recovers() {
     let (stage, running) =
@@ -203,7 +204,8 @@ async fn p20_a_check_that_fails_is_made_again() {
     let done = stage.wait_for(NAME, "taken back", Phase::Completed).await;
     stage.rest().await;
 
-    // It goes on failing: that is said, beside what was known, in one write, and is over with the first reading.
+    // It goes on failing: that is said, beside what was known, in one write, and is over with the
+    // first reading.
     left.store(usize::MAX, Ordering::SeqCst);
     let mark = stage.mark();
     stage.edit("b", json!({"spec": {"size": 3}})).await;
@@ -223,7 +225,8 @@ async fn p20_a_check_that_fails_is_made_again() {
     stage.finish(running).await;
 }
 
-/// A hundred targets that change in one second cost a read and a dry run each, and the status is written once a second.
+/// A hundred targets that change in one second cost a read and a dry run each, and the status is
+/// written once a second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_targets_at_once_are_one_status_a_second() {
     const MANY: usize = 100;
@@ -278,8 +281,8 @@ async fn a_target_that_does_not_hold_still_is_one_status_a_second() {
     stage.finish(running).await;
 }
 
-/// A drifted target that somebody edits all the time: the first edit is told at once, those that follow are seen together, and the last
-/// value is shown.
+/// A drifted target that somebody edits all the time: the first edit is told at once, those that
+/// follow are seen together, and the last value is shown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t19_a_target_that_is_edited_all_the_time_costs_few_requests_and_events() {
     const TIMES: usize = 100;
@@ -304,7 +307,8 @@ async fn t19_a_target_that_is_edited_all_the_time_costs_few_requests_and_events(
     stage.finish(running).await;
 }
 
-/// A target that moves between its reading and its preview makes the look fail; the events of those moves do not cut the pauses short.
+/// A target that moves between its reading and its preview makes the look fail; the events of those
+/// moves do not cut the pauses short.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t19_a_target_that_moves_at_every_preview_is_previewed_with_pauses() {
     use std::sync::Arc;
@@ -350,7 +354,8 @@ async fn t19_a_target_that_moves_at_every_preview_is_previewed_with_pauses() {
     stage.finish(running).await;
 }
 
-/// What a profile makes of a value depends on its options: with others nothing is taken from memory.
+/// What a profile makes of a value depends on its options: with others nothing is taken from
+/// memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_options_make_something_else_of_an_unchanged_input() {
     let stage = Stage::set().await;

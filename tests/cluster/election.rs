@@ -33,7 +33,8 @@ async fn k6_one_of_two_replicas_works_and_hands_over_when_it_is_stopped() {
     fixture.wait_for(Phase::Completed).await;
     assert_eq!(fixture.target_writes(&mark), ["patch kubedeschedulers cluster"]);
 
-    // At rest there are watches, and the renewals of one. The version of a settled configuration stays.
+    // At rest there are watches, and the renewals of one. The version of a settled configuration
+    // stays.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (mark, before) = (fixture.mark(), fixture.config().await.metadata.resource_version);
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -99,7 +100,8 @@ async fn who_loses_the_lease_ends() {
     assert_eq!(replica.ended().await.code(), Some(1));
     replica.says("somebody holds the lease now; exiting").await;
 
-    // Somebody does not renew it: the next one waits for its end, whatever the clock of its holder says.
+    // Somebody does not renew it: the next one waits for its end, whatever the clock of its holder
+    // says.
     let began = Instant::now();
     edit(json!({"spec": {"renewTime": "2099-01-01T00:00:00.000000Z", "leaseDurationSeconds": 2}})).await;
     let mut replica = Replica::start(&fixture, &[]).await;
@@ -122,7 +124,8 @@ enum Fate {
     Cut,
 }
 
-/// When it happens: so many milliseconds after the action was set, or after somebody's edit at the end.
+/// When it happens: so many milliseconds after the action was set, or after somebody's edit at the
+/// end.
 const POINTS: [(&str, u64); 10] = [
     ("DryRun", 0),
     ("DryRun", 15),
@@ -136,8 +139,8 @@ const POINTS: [(&str, u64); 10] = [
     ("edit", 0),
 ];
 
-/// DryRun, Apply, Completed, Drifted with two replicas, whose leader meets its fate at `point`. Returns how long it took until
-/// the other one led.
+/// DryRun, Apply, Completed, Drifted with two replicas, whose leader meets its fate at `point`.
+/// Returns how long it took until the other one led.
 async fn story(fate: Fate, point: (&str, u64)) -> Duration {
     let what = format!("{fate:?} {} ms after {}", point.1, point.0);
     let fixture = Fixture::without_operator(Setup { workers: 1, ..Setup::default() }).await;
@@ -197,7 +200,8 @@ async fn story(fate: Fate, point: (&str, u64)) -> Duration {
     }
     let machine = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
         "metadata": {"name": "99-worker-psi-karg"}});
-    // A change makes a new generation: ours made the first one of each, somebody's edit the second of the descheduler.
+    // A change makes a new generation: ours made the first one of each, somebody's edit the second
+    // of the descheduler.
     for (object, changes) in [(machine, 1), (descheduler(json!({})), 2)] {
         let live = fixture.get(&object).await.unwrap();
         assert_eq!(live["metadata"]["generation"], changes, "{what}: each is written once: {live:#}");
@@ -211,7 +215,8 @@ async fn story(fate: Fate, point: (&str, u64)) -> Duration {
     takeover.unwrap()
 }
 
-/// The replicas that wrote something, leases aside, in the order in which they began, and again each time one follows another.
+/// The replicas that wrote something, leases aside, in the order in which they began, and again
+/// each time one follows another.
 fn writers(fixture: &Fixture, mark: &Mark) -> Vec<String> {
     let mut writes: Vec<_> = fixture.plane.audit().since(mark);
     writes.retain(|request| request.user == USER && request.is_write() && request.resource != "leases");

@@ -91,7 +91,8 @@ fn write_certificate(folder: &Path, name: &str) -> String {
     made.cert.pem()
 }
 
-/// Whoever may get /metrics gets them, over TLS, by a certificate that is renewed under way; nobody else does.
+/// Whoever may get /metrics gets them, over TLS, by a certificate that is renewed under way; nobody
+/// else does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_are_for_whom_the_server_lets_and_tell_the_story() {
     let fixture = Fixture::without_operator(Setup::default()).await;
@@ -203,8 +204,8 @@ fn client_certificate(fixture: &Fixture, user: &str, groups: &[&str], folder: &P
     })
 }
 
-/// OpenShift's way: Prometheus shows a certificate of the cluster's own authority, and the API server says whether its user may.
-/// And the cluster's TLS profile is kept.
+/// OpenShift's way: Prometheus shows a certificate of the cluster's own authority, and the API
+/// server says whether its user may. And the cluster's TLS profile is kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_shows_a_client_certificate_needs_no_token_and_the_clusters_tls_profile_is_kept() {
     let fixture = Fixture::without_operator(Setup::default()).await;
@@ -265,7 +266,8 @@ async fn who_shows_a_client_certificate_needs_no_token_and_the_clusters_tls_prof
     assert_eq!(get(&["--insecure", "--tlsv1.3", &url]).await.0, 401);
 }
 
-/// Without protection, where an administrator wants it so; and with a certificate of its own making.
+/// Without protection, where an administrator wants it so; and with a certificate of its own
+/// making.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_without_protection_and_with_an_own_certificate() {
     let fixture = Fixture::without_operator(Setup::default()).await;

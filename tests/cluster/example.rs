@@ -1,4 +1,5 @@
-//! The example profile, which is kept to one namespace: from plan to drift with a right on one ConfigMap only.
+//! The example profile, which is kept to one namespace: from plan to drift with a right on one
+//! ConfigMap only.
 
 use advisor_core::api::{Operation, Phase, VirtPlatformConfig};
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -153,7 +153,8 @@ async fn a_pool_that_comes_between_review_and_approval_asks_for_another_review()
     fixture.finish().await;
 }
 
-/// Fault T13: how many machines reboot at a time is read off the pool, also while a plan waits for its review.
+/// Fault T13: how many machines reboot at a time is read off the pool, also while a plan waits for
+/// its review.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t13_a_plan_that_waits_says_how_many_machines_reboot_at_once_as_the_pool_has_it_now() {
     let fixture = Fixture::start(Setup::default()).await;
@@ -200,7 +201,8 @@ async fn taking_something_out_again_is_not_done_before_the_machines_have_lost_it
     fixture.finish().await;
 }
 
-/// A machine that somebody cordoned holds everything up for ever, and no condition of the pool says so.
+/// A machine that somebody cordoned holds everything up for ever, and no condition of the pool says
+/// so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_that_somebody_cordoned_is_named() {
     let mut fixture = Fixture::without_operator(Setup { speed: 25.0, ..Setup::default() }).await;
@@ -222,7 +224,8 @@ async fn a_machine_that_somebody_cordoned_is_named() {
     fixture.finish().await;
 }
 
-/// A refused KubeletConfig keeps the pool from rendering anything, and the pool shows no sign of it.
+/// A refused KubeletConfig keeps the pool from rendering anything, and the pool shows no sign of
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_kubelet_config_that_blocks_the_pool_is_named() {
     let mut fixture = Fixture::without_operator(Setup { speed: 25.0, ..Setup::default() }).await;
@@ -247,7 +250,8 @@ async fn a_refused_kubelet_config_that_blocks_the_pool_is_named() {
     fixture.finish().await;
 }
 
-/// Fault R9: a pool that can't be rendered is said beforehand, is another plan, and ends the execution with the remedy after a while.
+/// Fault R9: a pool that can't be rendered is said beforehand, is another plan, and ends the
+/// execution with the remedy after a while.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r9_a_pool_that_can_not_be_rendered_ends_the_execution_and_says_what_to_do() {
     let mut fixture = Fixture::without_operator(Setup { speed: 25.0, ..Setup::default() }).await;

@@ -33,7 +33,8 @@ impl Stage {
         }
     }
 
-    /// Waits until a Widget that no plan wants can, or can't, be created for real. One of a plan would be drift while it exists.
+    /// Waits until a Widget that no plan wants can, or can't, be created for real. One of a plan
+    /// would be drift while it exists.
     async fn until_created(&self, can: bool) {
         let name = "probe";
         let probe = serde_json::from_value(object("Widget", name, json!({"size": 1}))).unwrap();
@@ -51,8 +52,8 @@ impl Stage {
     }
 }
 
-/// P11: a server that takes a dry run and refuses the real write. What is done is done, what failed says why, what is left is
-/// not touched; and the next plan is about what is left.
+/// P11: a server that takes a dry run and refuses the real write. What is done is done, what failed
+/// says why, what is left is not touched; and the next plan is about what is left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p11_what_a_real_write_is_refused_for_leaves_the_rest_as_it_is() {
     let stage = Stage::set().await;

@@ -1,5 +1,5 @@
-//! A leased API server with everything that load-aware rebalancing meets, and the operator running on it as its own user
-//! with exactly the generated rights.
+//! A leased API server with everything that load-aware rebalancing meets, and the operator running
+//! on it as its own user with exactly the generated rights.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,7 +30,8 @@ pub const OWN_NAMESPACE: &str = "virt-advisor-operator";
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How long an unchanged world is watched for writes.
 const REST: Duration = Duration::from_millis(1500);
-/// So long without a request is the end of what was going on. A process that shares its core with others may pause for half of it.
+/// So long without a request is the end of what was going on. A process that shares its core with
+/// others may pause for half of it.
 const CALM: Duration = Duration::from_secs(1);
 
 /// What is there before the operator starts.
@@ -385,7 +386,8 @@ impl Fixture {
         targets.map(|request| format!("{} {} {}", request.verb, request.resource, request.name)).collect()
     }
 
-    /// Every fixture ends with this: nothing happens, so nothing is asked and nothing is written; and no right was missing.
+    /// Every fixture ends with this: nothing happens, so nothing is asked and nothing is written;
+    /// and no right was missing.
     pub async fn finish(mut self) {
         self.stop_simulator().await;
         self.rest().await;
@@ -394,8 +396,9 @@ impl Fixture {
         self.stop_operator().await;
     }
 
-    /// Waits until every watch has been open for a second: one that resumes from a version which is too old for a server
-    /// that has just started is opened, told so at once, and lists again after a pause.
+    /// Waits until every watch has been open for a second: one that resumes from a version which is
+    /// too old for a server that has just started is opened, told so at once, and lists again after
+    /// a pause.
     pub async fn until_watching(&self) {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -410,7 +413,8 @@ impl Fixture {
         }
     }
 
-    /// Ends without asking whether a right was missing: a server that has just started refuses everybody for a moment.
+    /// Ends without asking whether a right was missing: a server that has just started refuses
+    /// everybody for a moment.
     pub async fn finish_after_outage(mut self) {
         self.stop_simulator().await;
         self.rest().await;
@@ -430,7 +434,8 @@ impl Fixture {
     }
 }
 
-/// Where `status` stands, in one line: the end of what a failure prints, which is all that some see of it.
+/// Where `status` stands, in one line: the end of what a failure prints, which is all that some see
+/// of it.
 pub fn brief(status: Option<&VirtPlatformConfigStatus>) -> String {
     let Some(status) = status else { return "there is no status".to_owned() };
     let items: Vec<_> =
@@ -444,7 +449,8 @@ pub fn requests(plane: &Lease, mark: &Mark) -> Vec<Request> {
     plane.audit().since(mark).into_iter().filter(|request| request.user == USER).collect()
 }
 
-/// Waits until the operator asks nothing any more: what was caused before may still be under way on a busy machine.
+/// Waits until the operator asks nothing any more: what was caused before may still be under way on
+/// a busy machine.
 pub async fn comes_to_rest(plane: &Lease) {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,5 @@
-//! What a hostile or careless person writes into a spec, an annotation or an object: it is their own trouble, and nobody else's.
+//! What a hostile or careless person writes into a spec, an annotation or an object: it is their
+//! own trouble, and nobody else's.
 
 use advisor_core::api::{Operation, Phase, VirtPlatformConfig};
 use advisor_core::plan::overrides::{IGNORE, PATCH};
@@ -34,7 +35,8 @@ async fn raw(stage: &Stage, method: &str, path: &str, body: &Value) -> String {
     stage.admin.request_text(request.body(body).unwrap()).await.unwrap()
 }
 
-/// T6: one configuration, target or input that is nested deeper than any parser takes is told, and its neighbours go on.
+/// T6: one configuration, target or input that is nested deeper than any parser takes is told, and
+/// its neighbours go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t6_one_object_that_is_nested_too_deep_stops_no_other() {
     let stage = Stage::set().await;
@@ -80,7 +82,8 @@ async fn t6_one_object_that_is_nested_too_deep_stops_no_other() {
     stage.finish(running).await;
 }
 
-/// T4 and T5: operations that a library can't undo, that double what is there, or that nest it without an end.
+/// T4 and T5: operations that a library can't undo, that double what is there, or that nest it
+/// without an end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t4_t5_no_patch_ends_the_process_or_fills_its_memory() {
     let stage = Stage::set().await;

@@ -14,8 +14,8 @@ fn item(status: &VirtPlatformConfigStatus) -> &Item {
     status.items.iter().find(|item| item.name == "configure-higher-density").expect("the item of HyperConverged")
 }
 
-/// Fault R17: what alice wrote through v1beta1 was blamed on who had created the object in v1, her conflict was not listed, and the first approval of
-/// the plan that puts it back was refused.
+/// Fault R17: what alice wrote through v1beta1 was blamed on who had created the object in v1, her
+/// conflict was not listed, and the first approval of the plan that puts it back was refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r17_a_conflict_through_another_version_is_listed_and_approved_at_once() {
     let Some(hyper_converged_crd) = real_crd("hco/hyperconvergeds-main.yaml") else {

@@ -62,7 +62,8 @@ async fn admit_pod(fixture: &Fixture, namespace: &str, deployment: &Value) {
     assert!(refused.contains("violates PodSecurity"), "the namespace refuses what is not restricted: {refused}");
 }
 
-/// The whole story, as installed: the operator as its own service account, two replicas, probes and metrics on.
+/// The whole story, as installed: the operator as its own service account, two replicas, probes and
+/// metrics on.
 async fn story(fixture: &Fixture, namespace: &str) {
     let token = token(fixture, namespace).await;
     let account = format!("system:serviceaccount:{namespace}:{ACCOUNT}");
@@ -176,11 +177,13 @@ async fn a_read_only_installation_plans_and_never_applies() {
     drop(replica);
 }
 
-/// The Go program's CRD with objects in it, made by hand or by it: ours takes its place, and they are taken up.
+/// The Go program's CRD with objects in it, made by hand or by it: ours takes its place, and they
+/// are taken up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_of_the_go_program_are_taken_up() {
     let fixture = Fixture::without_operator(Setup { our_crd: false, ..Setup::default() }).await;
-    // Its shape (facts of the Go program): the same names, a status with other members, no list of inputs or history.
+    // Its shape (facts of the Go program): the same names, a status with other members, no list of
+    // inputs or history.
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -230,7 +233,8 @@ async fn objects_of_the_go_program_are_taken_up() {
     let mark = fixture.mark();
     let mut fixture = fixture;
     fixture.start_operator();
-    // What the Go program called done is planned anew, and waits for a review: no hash of ours approved it.
+    // What the Go program called done is planned anew, and waits for a review: no hash of ours
+    // approved it.
     let planned = fixture.wait_for(Phase::CompletedWithUpgrade).await;
     assert!(planned.plan_hash.is_some() && fixture.target_writes(&mark).is_empty(), "{planned:#?}");
     let phases: BTreeMap<_, _> = settled(&fixture).await;

@@ -12,7 +12,8 @@ use crate::fixture::PATIENCE;
 use crate::stage::Stage;
 use crate::stage::profile::{NAME, WITH_GADGETS, following, item, object};
 
-/// Connections that clients may have opened meanwhile, each of which is a task: fewer than a leak in each of fifty rounds.
+/// Connections that clients may have opened meanwhile, each of which is a task: fewer than a leak
+/// in each of fifty rounds.
 const CONNECTIONS: usize = 20;
 /// The CRD of Gadget.
 const GADGETS: &str = "gadgets.example.dev";
@@ -54,7 +55,8 @@ impl Stage {
         }
     }
 
-    /// As [`Stage::rest`], after a change of a kind: discovery lags, and is asked again up to three seconds later.
+    /// As [`Stage::rest`], after a change of a kind: discovery lags, and is asked again up to three
+    /// seconds later.
     pub async fn rest_of_kinds(&self) {
         tokio::time::sleep(Duration::from_millis(3200)).await;
         self.rest().await;
@@ -71,7 +73,8 @@ impl Stage {
     }
 }
 
-/// C1, C2, D67: a kind that comes and goes again and again. Each time it is seen, and nothing is left open.
+/// C1, C2, D67: a kind that comes and goes again and again. Each time it is seen, and nothing is
+/// left open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c1_c2_a_kind_may_come_and_go_as_often_as_it_likes() {
     let rounds = if std::env::var("ADVISOR_TEST_FAULTS").is_ok_and(|which| which == "all") { 50 } else { 5 };
@@ -107,7 +110,8 @@ async fn c1_c2_a_kind_may_come_and_go_as_often_as_it_likes() {
     stage.finish(running).await;
 }
 
-/// C5: a kind that comes and goes during an execution does not disturb it, as long as nobody needs it.
+/// C5: a kind that comes and goes during an execution does not disturb it, as long as nobody needs
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c5_a_kind_that_nobody_needs_disturbs_nothing() {
     let stage = Stage::set().await;
@@ -129,7 +133,8 @@ async fn c5_a_kind_that_nobody_needs_disturbs_nothing() {
     stage.finish(running).await;
 }
 
-/// An input whose kind changes its version, goes, and comes back: read in what is served, and never taken for drift of a target.
+/// An input whose kind changes its version, goes, and comes back: read in what is served, and never
+/// taken for drift of a target.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kind_may_change_its_version_under_a_running_operator() {
     let stage = Stage::set().await;
@@ -144,7 +149,8 @@ async fn a_kind_may_change_its_version_under_a_running_operator() {
         (&Some(json!(1)), "example.dev/v1")
     );
 
-    // Another version is served beside it, and then alone. The first one is the one that the profile likes best.
+    // Another version is served beside it, and then alone. The first one is the one that the
+    // profile likes best.
     let version = |name: &str, served: bool, storage: bool| {
         json!({"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": {
             "type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
@@ -182,7 +188,8 @@ async fn a_kind_may_change_its_version_under_a_running_operator() {
     stage.finish(running).await;
 }
 
-/// A kind of the same name in another group, and an API whose server is down, hide nothing and cause nothing.
+/// A kind of the same name in another group, and an API whose server is down, hide nothing and
+/// cause nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_groups_neither_disturb_nor_hide_ours() {
     let stage = Stage::set().await;
@@ -245,7 +252,8 @@ async fn c9_g8_a_configuration_under_deletion_is_left_alone() {
     stage.finish(running).await;
 }
 
-/// P19 in the operator: what a namespace of the same plan brings is planned anew as soon as it is there.
+/// P19 in the operator: what a namespace of the same plan brings is planned anew as soon as it is
+/// there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p19_what_waits_for_a_namespace_is_planned_anew_when_it_is_there() {
     let stage = Stage::set().await;

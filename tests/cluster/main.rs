@@ -1,4 +1,5 @@
-//! The operator against a real API server. One binary, one module a subject: each binary would link everything again.
+//! The operator against a real API server. One binary, one module a subject: each binary would link
+//! everything again.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
 

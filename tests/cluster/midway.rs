@@ -90,7 +90,8 @@ async fn a_machine_that_fails_is_said_with_its_reason_and_is_no_failure_of_the_i
     fixture.finish().await;
 }
 
-/// Five hundred machines that report five times a second: the status is written once in ten seconds.
+/// Five hundred machines that report five times a second: the status is written once in ten
+/// seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn progress_of_hundreds_of_machines_costs_a_write_in_ten_seconds() {
     let (mut fixture, _) = under_way(25.0).await;

@@ -1,4 +1,5 @@
-//! Approvals that are given twice, too early, or for something else; memories that are forged; reads that fail.
+//! Approvals that are given twice, too early, or for something else; memories that are forged;
+//! reads that fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,7 +68,8 @@ async fn p12_apply_right_after_an_edit_does_not_hit_the_plan_before_it() {
     fixture.finish().await;
 }
 
-/// `approvedPlanHash` of no plan, of an older one, and one that is malformed; the action changed twice within a second.
+/// `approvedPlanHash` of no plan, of an older one, and one that is malformed; the action changed
+/// twice within a second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hashes_of_other_plans_and_hasty_edits_approve_nothing() {
     let fixture = Fixture::start(Setup::default()).await;

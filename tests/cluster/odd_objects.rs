@@ -1,4 +1,5 @@
-//! Targets that are unlike others: without a record of who wrote what, or as large as the server allows.
+//! Targets that are unlike others: without a record of who wrote what, or as large as the server
+//! allows.
 
 use advisor_core::api::{Operation, Phase};
 use kube::api::{Patch, PatchParams, PostParams};
@@ -7,8 +8,8 @@ use serde_json::json;
 use crate::stage::Stage;
 use crate::stage::profile::{NAME, item, object};
 
-/// Somebody takes the record of managers away: nothing of ours has changed, so nothing is said. What changes then is drift all
-/// the same, by somebody unknown, and can be put back.
+/// Somebody takes the record of managers away: nothing of ours has changed, so nothing is said.
+/// What changes then is drift all the same, by somebody unknown, and can be put back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_managed_fields_hide_no_drift() {
     let stage = Stage::set().await;
@@ -38,8 +39,8 @@ async fn lost_managed_fields_hide_no_drift() {
     stage.finish(running).await;
 }
 
-/// An object of almost the size that the server can store is planned, applied and followed like any other, and its size is
-/// not that of the status.
+/// An object of almost the size that the server can store is planned, applied and followed like any
+/// other, and its size is not that of the status.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_of_a_megabyte_and_a_half_are_like_any_other() {
     let stage = Stage::set().await;

@@ -1,5 +1,5 @@
-//! Case W-39: what `render` plans from files is what the operator plans on the cluster that the files are of, over the whole catalogue
-//! of the platform baseline.
+//! Case W-39: what `render` plans from files is what the operator plans on the cluster that the
+//! files are of, over the whole catalogue of the platform baseline.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,8 @@ struct Printed {
     added: Vec<String>,
 }
 
-/// The items of a printed plan. What is previewed only later, because its namespace comes with the plan, is to be created.
+/// The items of a printed plan. What is previewed only later, because its namespace comes with the
+/// plan, is to be created.
 fn printed(text: &str) -> Vec<Printed> {
     let mut items: Vec<Printed> = Vec::new();
     for line in text.lines() {
@@ -127,7 +128,8 @@ async fn w_39_what_is_rendered_from_files_is_what_the_operator_plans() {
 }
 
 impl Fixture {
-    /// Writes what the plan is made from as `kubectl get --output=yaml` does: HyperConverged, how kubelets are started, and the nodes.
+    /// Writes what the plan is made from as `kubectl get --output=yaml` does: HyperConverged, how
+    /// kubelets are started, and the nodes.
     async fn export(&self, file: &std::path::Path, hyper_converged: &Value) {
         let named = |api_version: &str, kind: &str, name: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
         let mut objects = vec![

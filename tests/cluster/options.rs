@@ -1,4 +1,5 @@
-//! What holds for the options of every registered profile, also those that are added, on a real server.
+//! What holds for the options of every registered profile, also those that are added, on a real
+//! server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,8 @@ use crate::fixture::{Fixture, Setup, hyper_converged};
 /// apiVersion, kind, namespace and name.
 type TargetKey = (String, String, String, String);
 
-/// The values that are tried of an option: the least and the most that it allows, or each that it lists.
+/// The values that are tried of an option: the least and the most that it allows, or each that it
+/// lists.
 fn values(schema: &Value) -> Vec<Value> {
     if let Some(values) = schema["enum"].as_array() {
         return values.clone();
@@ -30,8 +32,9 @@ fn values(schema: &Value) -> Vec<Value> {
     }
 }
 
-/// An option that is given and taken away again leaves nothing behind: the plan that follows is that of the defaults, and what
-/// the option had brought is in it as a change or a removal. Defects D13 and D22, for whatever profile there is.
+/// An option that is given and taken away again leaves nothing behind: the plan that follows is
+/// that of the defaults, and what the option had brought is in it as a change or a removal. Defects
+/// D13 and D22, for whatever profile there is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_option_has_brought_goes_with_it() {
     for profile in PROFILES {
@@ -69,7 +72,8 @@ async fn what_an_option_has_brought_goes_with_it() {
 }
 
 impl Fixture {
-    /// Plans these options, approves, and waits for the end. Returns how many items change something; notes what they are about.
+    /// Plans these options, approves, and waits for the end. Returns how many items change
+    /// something; notes what they are about.
     async fn carry_out(&self, options: Value, targets: &mut BTreeSet<TargetKey>) -> usize {
         self.patch(json!({"action": "DryRun", "approvedPlanHash": null, "options": options})).await;
         let plan =

@@ -1,5 +1,6 @@
-//! What a plan forecasts beside what came of it, for every profile there and back, on every release of the machine-config controllers: how many
-//! machines reboot, of which pools, how many at a time, and that nothing is Completed before the last of them.
+//! What a plan forecasts beside what came of it, for every profile there and back, on every release
+//! of the machine-config controllers: how many machines reboot, of which pools, how many at a time,
+//! and that nothing is Completed before the last of them.
 //!
 //! The figures are printed as a table: `cargo test --test cluster -- outcomes --nocapture`.
 
@@ -22,8 +23,9 @@ use tokio::task::JoinHandle;
 use crate::fixture::{Fixture, PATIENCE, Setup};
 
 const WORKERS: usize = 2;
-/// Pools wait for five seconds before they render, at this speed for one: all of a wave must be written by then, as it is on a real cluster. Two objects
-/// take a quarter of that on a machine that is busy with other tests.
+/// Pools wait for five seconds before they render, at this speed for one: all of a wave must be
+/// written by then, as it is on a real cluster. Two objects take a quarter of that on a machine
+/// that is busy with other tests.
 const SPEED: f64 = 5.0;
 
 /// What machines went through.

@@ -45,7 +45,8 @@ fn other(name: &str, file: &str) -> Value {
     })
 }
 
-/// Fault R4: a later MachineConfig replaced our file on every machine, a later KubeletConfig all of ours, and the configuration stayed Ready.
+/// Fault R4: a later MachineConfig replaced our file on every machine, a later KubeletConfig all of
+/// ours, and the configuration stayed Ready.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r4_what_others_override_afterwards_is_told_and_ready_does_not_claim_it() {
     let options = json!({"platformBaseline": {"features": {"swap": "Enabled", "kubeletPerformance": "Enabled"}}});

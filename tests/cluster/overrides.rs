@@ -43,8 +43,8 @@ impl Stage {
     }
 }
 
-/// A patch by annotation is a change like any other: it is shown, named, and waits for a review even where approval is automatic.
-/// So does its end.
+/// A patch by annotation is a change like any other: it is shown, named, and waits for a review
+/// even where approval is automatic. So does its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_patch_by_annotation_is_reviewed_carried_out_and_taken_back() {
     let stage = Stage::set().await;
@@ -128,7 +128,8 @@ async fn w_26_ignored_fields_are_left_to_whoever_takes_them() {
     stage.finish(running).await;
 }
 
-/// An unmanaged object is not touched and not watched for drift; managed again, what it became is shown.
+/// An unmanaged object is not touched and not watched for drift; managed again, what it became is
+/// shown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unmanaged_object_is_left_alone_until_it_is_managed_again() {
     let stage = Stage::set().await;
@@ -170,12 +171,14 @@ async fn an_unmanaged_object_is_left_alone_until_it_is_managed_again() {
     stage.finish(running).await;
 }
 
-/// Edits that follow each other as closely as a program makes them are looked at with growing gaps; those of a person are not.
+/// Edits that follow each other as closely as a program makes them are looked at with growing gaps;
+/// those of a person are not.
 async fn leave_time() {
     tokio::time::sleep(std::time::Duration::from_millis(400)).await;
 }
 
-/// W-26: what can't be understood blocks its item, says where the fault is, and stops nothing else; correcting it is enough.
+/// W-26: what can't be understood blocks its item, says where the fault is, and stops nothing else;
+/// correcting it is enough.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w_26_an_override_that_is_nonsense_blocks_its_item_alone() {
     let stage = Stage::set().await;
@@ -243,7 +246,8 @@ async fn w_26_an_override_that_is_nonsense_blocks_its_item_alone() {
     stage.finish(running).await;
 }
 
-/// W-27: an object that does not exist yet has no annotations: spec says the same, before anything is created.
+/// W-27: an object that does not exist yet has no annotations: spec says the same, before anything
+/// is created.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w_27_spec_overrides_an_object_before_it_is_created() {
     let stage = Stage::set().await;
@@ -287,7 +291,8 @@ async fn w_27_spec_overrides_an_object_before_it_is_created() {
     stage.finish(running).await;
 }
 
-/// The list of excluded objects: before they exist, by pattern, and when nobody can tell what it means.
+/// The list of excluded objects: before they exist, by pattern, and when nobody can tell what it
+/// means.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_are_excluded_by_the_list_of_the_platform_object() {
     let stage = Stage::set().await;
@@ -336,7 +341,8 @@ async fn objects_are_excluded_by_the_list_of_the_platform_object() {
     stage.finish(running).await;
 }
 
-/// W-28: a name that means nothing is said. An item is set aside for a time, with a reason; who needs it is named; at the end it is planned again by itself, for a review.
+/// W-28: a name that means nothing is said. An item is set aside for a time, with a reason; who
+/// needs it is named; at the end it is planned again by itself, for a review.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_skipped_item_names_who_needs_it_and_comes_back_by_itself() {
     let stage = Stage::set().await;
@@ -377,7 +383,8 @@ async fn a_skipped_item_names_who_needs_it_and_comes_back_by_itself() {
     stage.finish(running).await;
 }
 
-/// A value that nobody has changed is not told as changed, because the plan before could not show it.
+/// A value that nobody has changed is not told as changed, because the plan before could not show
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_blocked_and_is_not_any_more_has_not_changed() {
     let stage = Stage::set().await;

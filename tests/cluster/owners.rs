@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Setup, create_namespace, descheduler, hyper_converged, third_party};
 
-/// As the descheduler operator says it (945dcaa9d895): one manager for each part, the sentence in the reason.
+/// As the descheduler operator says it (945dcaa9d895): one manager for each part, the sentence in
+/// the reason.
 fn part(degraded: bool) -> Value {
     let (status, reason) = match degraded {
         true => ("True", r#"route.route.openshift.io "prometheus-k8s" not found"#),
@@ -29,8 +30,9 @@ fn trouble(status: &VirtPlatformConfigStatus) -> Option<(&str, &str)> {
     Some((&found.status, &found.message))
 }
 
-/// Faults R10 and R11: Completed and "In effect" while the operator of the object says that it is degraded; and what it says later was not
-/// looked at. Fault R15: each write of a status cost requests.
+/// Faults R10 and R11: Completed and "In effect" while the operator of the object says that it is
+/// degraded; and what it says later was not looked at. Fault R15: each write of a status cost
+/// requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r10_r11_r15_what_an_owner_says_is_followed_and_costs_nothing_while_it_is_the_same() {
     let mut fixture = Fixture::without_operator(Setup::default()).await;
@@ -130,8 +132,8 @@ async fn r26_every_profile_says_that_the_autopilot_manages_its_object() {
     fixture.finish().await;
 }
 
-/// Beside the descheduler operator: what its config observer writes is no drift, and what keeps the descheduler from running holds the item until
-/// it has passed.
+/// Beside the descheduler operator: what its config observer writes is no drift, and what keeps the
+/// descheduler from running holds the item until it has passed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_descheduler_operator_is_waited_for_and_its_own_writes_are_no_drift() {
     let mut fixture = Fixture::without_operator(Setup::default()).await;
@@ -162,7 +164,8 @@ async fn the_descheduler_operator_is_waited_for_and_its_own_writes_are_no_drift(
     fixture.finish().await;
 }
 
-/// Beside the node health check operator: a check whose template is not there is applied and inactive, and active once it is.
+/// Beside the node health check operator: a check whose template is not there is applied and
+/// inactive, and active once it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_health_check_without_its_template_is_told_to_be_inactive_until_it_is_there() {
     let setup = Setup { profile: "virt-platform-baseline", ..Setup::default() };

@@ -36,7 +36,8 @@ impl Fixture {
     }
 }
 
-/// Machines are drained one by one and none reboots; the plan says so, and the history what came of it.
+/// Machines are drained one by one and none reboots; the plan says so, and the history what came of
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn machines_are_drained_and_do_not_reboot_where_a_policy_says_so() {
     let setup = Setup { profile: BASELINE, speed: 5.0, workers: 2, ..Setup::default() };

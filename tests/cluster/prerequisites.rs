@@ -98,7 +98,8 @@ async fn the_limits_of_hyper_converged_are_an_input_of_the_plan() {
     fixture.edit(&hco, json!({"metadata": {"annotations": {"unrelated": "1"}}}), "somebody").await;
     fixture.rest().await;
 
-    // Defect D20: what somebody does to the limits of the descheduler itself is drift, and no change of an input.
+    // Defect D20: what somebody does to the limits of the descheduler itself is drift, and no
+    // change of an input.
     let target = crate::fixture::descheduler(json!({}));
     fixture.edit(&target, json!({"spec": {"evictionLimits": {"total": 50}}}), "somebody").await;
     let drifted = fixture.wait_for(Phase::Drifted).await;

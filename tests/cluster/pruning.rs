@@ -61,7 +61,8 @@ async fn what_leaves_the_plan_is_removed_after_a_review_and_stays_to_be_seen() {
     assert_eq!(stage.events(NAME).await.get("ItemApplied Widget default/b"), Some(&2), "applied, and taken back");
     stage.rest().await;
 
-    // What is done is no part of what the next approval is about: the edit that approves makes no other plan.
+    // What is done is no part of what the next approval is about: the edit that approves makes no
+    // other plan.
     stage.edit("a", json!({"spec": {"size": 2}})).await;
     stage.wait_for(NAME, "drift", Phase::Drifted).await;
     stage.approve().await;
@@ -142,7 +143,8 @@ async fn an_item_that_moves_to_another_object_takes_the_first_one_back() {
     stage.finish(running).await;
 }
 
-/// W-19: an object that a finalizer keeps from going is not said to be gone; it is named with who holds it, deleted once, and waited for.
+/// W-19: an object that a finalizer keeps from going is not said to be gone; it is named with who
+/// holds it, deleted once, and waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w_19_what_a_finalizer_holds_is_not_gone() {
     let (stage, running) = applied(&["a", "b"]).await;

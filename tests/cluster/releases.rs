@@ -1,4 +1,5 @@
-//! Golden plans: what each profile plans on the real CRDs of each release, and the table of them in docs/profiles.
+//! Golden plans: what each profile plans on the real CRDs of each release, and the table of them in
+//! docs/profiles.
 
 use std::path::Path;
 
@@ -10,8 +11,8 @@ use tempfile::TempPath;
 
 use crate::fixture::{Fixture, PROFILE, Setup, hyper_converged, root};
 
-/// OpenShift, HyperConverged, and the version of it that the operator prefers. It is the only one that is served here, since the
-/// webhook that converts between them can't run.
+/// OpenShift, HyperConverged, and the version of it that the operator prefers. It is the only one
+/// that is served here, since the webhook that converts between them can't run.
 const RELEASES: [(&str, &str, &str); 8] = [
     ("4.14", "v1.14.0", "v1beta1"),
     ("4.17", "v1.14.0", "v1beta1"),
@@ -25,7 +26,8 @@ const RELEASES: [(&str, &str, &str); 8] = [
 const PROFILES: [&str; 2] = [PROFILE, "virt-higher-density"];
 const TABLE: &str = "docs/profiles/releases.md";
 
-/// The CRD with `version` as the only one that is served and stored, in a file that goes with the answer.
+/// The CRD with `version` as the only one that is served and stored, in a file that goes with the
+/// answer.
 pub fn only(path: &Path, version: &str) -> TempPath {
     let text = std::fs::read_to_string(path).unwrap();
     let limits = serde_saphyr::options! { budget: None };

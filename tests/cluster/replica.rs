@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{Fixture, OWN_NAMESPACE, PATIENCE, USER};
 
-/// How long a lease lasts in these tests. The renewals that it takes have to be in time on a busy machine.
+/// How long a lease lasts in these tests. The renewals that it takes have to be in time on a busy
+/// machine.
 pub const LEASE: Duration = Duration::from_secs(4);
 const TIMING: [&str; 3] = [
     "--leader-election-lease-duration=4s",
@@ -80,7 +81,8 @@ impl Replica {
         Self { name, process, cut, proxy }
     }
 
-    /// Nothing gets through any more in either direction; connections stay open, as behind a broken switch.
+    /// Nothing gets through any more in either direction; connections stay open, as behind a broken
+    /// switch.
     pub fn cut(&self) {
         self.cut.cancel();
     }

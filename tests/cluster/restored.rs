@@ -1,4 +1,5 @@
-//! Objects as others write them: statuses of other versions that somebody restores, times that no clock shows.
+//! Objects as others write them: statuses of other versions that somebody restores, times that no
+//! clock shows.
 
 use advisor_core::api::{Operation, Phase};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
@@ -34,7 +35,8 @@ fn difference(sent: &Value, stored: &Value) -> Option<String> {
     (sent != stored).then(|| format!("{sent:#} is stored as {stored:#}"))
 }
 
-/// All that the Go program writes (facts of its API): an item without operation and wave, of an object of that name.
+/// All that the Go program writes (facts of its API): an item without operation and wave, of an
+/// object of that name.
 fn of_the_go_program(phase: &str) -> Value {
     let condition = |name: &str, status: &str| json!({"type": name, "status": status, "reason": name, "message": "m", "lastTransitionTime": TIME});
     json!({
@@ -49,7 +51,8 @@ fn of_the_go_program(phase: &str) -> Value {
     })
 }
 
-/// T15: a status of the Go program that somebody restores is stored, and planned anew; an approval of before approves nothing.
+/// T15: a status of the Go program that somebody restores is stored, and planned anew; an approval
+/// of before approves nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t15_a_status_of_the_go_program_can_be_restored() {
     let stage = Stage::set().await;
@@ -69,7 +72,8 @@ async fn t15_a_status_of_the_go_program_can_be_restored() {
     stage.finish(running).await;
 }
 
-/// T15: of a status of ours, as an earlier version wrote it, nothing is lost that is remembered: what was applied is still ours.
+/// T15: of a status of ours, as an earlier version wrote it, nothing is lost that is remembered:
+/// what was applied is still ours.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t15_a_status_that_lacks_later_members_is_restored_with_what_was_applied() {
     let stage = Stage::set().await;
@@ -108,7 +112,8 @@ async fn t12_a_time_beyond_what_can_be_counted_is_for_ever() {
     let plan = stage.wait_for(NAME, "a plan", Phase::ReviewRequired).await;
     let operations: Vec<_> = plan.items.iter().map(|item| item.operation).collect();
     assert_eq!(operations, [Operation::Skipped, Operation::Create]);
-    // What is no time is refused with its place; what the server took before there was a rule is told in our words.
+    // What is no time is refused with its place; what the server took before there was a rule is
+    // told in our words.
     let (wrong, now) = ("2027-01-04T08:00:00+99:99", "2027-01-04T08:00:00x5Z");
     for until in [wrong, now, "soon"] {
         let spec = Patch::Merge(json!({"spec": {"items": [skip("x", until)]}}));
@@ -145,7 +150,7 @@ async fn t12_what_is_no_time_is_told_with_its_place_and_the_remedy() {
     }
     let running = Stage::run(stage.client());
     let failed = stage.until_failed(NAME).await;
-    let told = "spec.items[1].until: \"2027-01-04T08:00:00+99:99\" is not a time: write it like 2027-01-04T08:00:00Z. Correct it";
+    let told = "spec.items[1].until: \"2027-01-04T08:00:00+99:99\" is not a valid time: write it in the form 2027-01-04T08:00:00Z. Correct it";
     assert!(failed.contains(told), "{failed}");
     let corrected = Patch::Merge(json!({"spec": {"items": null}}));
     stage.raw().patch(NAME, &PatchParams::default(), &corrected).await.unwrap();

@@ -46,7 +46,8 @@ fn uses(right: &Right, request: &Request) -> bool {
         "" => request.resource.clone(),
         inner => format!("{}/{inner}", request.resource),
     };
-    // An apply that creates is a patch in the audit log, and needs the right to create as well: it is answered with 201.
+    // An apply that creates is a patch in the audit log, and needs the right to create as well: it
+    // is answered with 201.
     let creates = verb == "create" && request.verb == "patch" && request.code == 201;
     // Servers before 1.32 stream no lists: what is watched is listed there.
     let lists = verb == "list" && request.is_watch();
@@ -90,7 +91,8 @@ pub const KINDS_OF_FEATURES: [&str; 14] = [
 pub const NAMESPACES_OF_FEATURES: [&str; 5] =
     ["openshift-mtv", "metallb-system", "openshift-workload-availability", "openshift-logging", "openshift-monitoring"];
 
-/// What objects of profiles grant to others is never asked for by the operator: it only must have it.
+/// What objects of profiles grant to others is never asked for by the operator: it only must have
+/// it.
 fn is_granted((group, resource, verb, name): &Right) -> bool {
     let mut grants = PROFILES.iter().flat_map(|profile| profile.grants());
     grants.any(|grant| {
@@ -126,7 +128,8 @@ impl Fixture {
     }
 }
 
-/// Every profile there and back again, with a machine that fails under way: each right is used, and none is missed.
+/// Every profile there and back again, with a machine that fails under way: each right is used, and
+/// none is missed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_generated_right_is_used_and_none_is_missing() {
     let mut fixture = Fixture::without_operator(Setup { workers: 2, ..Setup::default() }).await;
@@ -152,7 +155,8 @@ async fn every_generated_right_is_used_and_none_is_missing() {
     fixture.repair_machine("worker-0");
     fixture.wait_for(Phase::Completed).await;
     let others: Vec<_> = PROFILES.iter().map(|profile| profile.about().name).filter(|name| *name != PROFILE).collect();
-    // One after the other: what one changes may be an input of the next. The last one first, so that it meets nothing of the others.
+    // One after the other: what one changes may be an input of the next. The last one first, so
+    // that it meets nothing of the others.
     for name in others.into_iter().rev() {
         let mut config = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
             "metadata": {"name": name}, "spec": {"profile": name, "action": "DryRun"}});

@@ -1,4 +1,5 @@
-//! The CRD on the real server: every rule with an object that it accepts and one that it refuses, and what is said then.
+//! The CRD on the real server: every rule with an object that it accepts and one that it refuses,
+//! and what is said then.
 
 use advisor_core::api::{
     Action, Applied, Approval, ApprovedBy, Conflict, FailurePolicy, HistoryEntry, Input, InputBefore, Item, ItemState,
@@ -386,7 +387,8 @@ fn full_status() -> VirtPlatformConfigStatus {
     }
 }
 
-/// K3: on a cluster whose CRD is older than the operator, what is left out of the status causes no write after another.
+/// K3: on a cluster whose CRD is older than the operator, what is left out of the status causes no
+/// write after another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn k3_a_crd_that_is_too_old_causes_no_loop() {
     let stage = Stage::set().await;

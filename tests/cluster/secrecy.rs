@@ -1,5 +1,5 @@
-//! Who reads a plan and not its targets: of what others keep he reads no more than what changes, and of what somebody writes no less than
-//! all of it.
+//! Who reads a plan and not its targets: of what others keep he reads no more than what changes,
+//! and of what somebody writes no less than all of it.
 
 use std::path::Path;
 
@@ -27,7 +27,8 @@ fn document(text: &str) -> Value {
 }
 
 impl Fixture {
-    /// The item as soon as it fits; nothing of the document is in the configuration, in the events, or in what `diff` prints.
+    /// The item as soon as it fits; nothing of the document is in the configuration, in the events,
+    /// or in what `diff` prints.
     async fn closed(&self, what: &str, kubeconfig: &Path, fits: impl Fn(&Item) -> bool) -> Item {
         let status = self.wait(what, |status| monitoring(status).is_some_and(&fits)).await;
         let config = serde_json::to_string(&self.config().await).unwrap();
@@ -42,7 +43,8 @@ impl Fixture {
     }
 }
 
-/// T10: somebody who may edit a configuration, and may not read the document that is merged into, is shown its changed lines only.
+/// T10: somebody who may edit a configuration, and may not read the document that is merged into,
+/// is shown its changed lines only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t10_nothing_of_a_document_that_others_keep_is_read_through_a_plan() {
     let mut fixture = Fixture::without_operator(Setup { profile: BASELINE, ..Setup::default() }).await;
@@ -159,7 +161,8 @@ async fn t10_nothing_of_a_document_that_others_keep_is_read_through_a_plan() {
     fixture.finish().await;
 }
 
-/// T11: what an override sets stands in spec in the clear, so the approver reads it whatever it is called.
+/// T11: what an override sets stands in spec in the clear, so the approver reads it whatever it is
+/// called.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t11_what_an_override_sets_is_shown_whatever_it_is_called() {
     let fixture = Fixture::start(Setup { profile: EXAMPLE, ..Setup::default() }).await;

@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::stage::Stage;
 use crate::stage::profile::{NAME, OTHER, item};
 
-/// Whoever wants another value of a field that nobody holds yet is told of the other, both ways, and neither can be approved; the
-/// one that changes its mind frees both.
+/// Whoever wants another value of a field that nobody holds yet is told of the other, both ways,
+/// and neither can be approved; the one that changes its mind frees both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_that_want_different_values_are_both_blocked_and_name_each_other() {
     let stage = Stage::set().await;
@@ -43,7 +43,8 @@ async fn two_that_want_different_values_are_both_blocked_and_name_each_other() {
     stage.finish(running).await;
 }
 
-/// Who has applied a value holds it: a wish of another configuration does not disturb it, and an execution goes on.
+/// Who has applied a value holds it: a wish of another configuration does not disturb it, and an
+/// execution goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p14_who_holds_a_field_is_not_disturbed_by_what_another_one_wishes() {
     let stage = Stage::set().await;
@@ -73,7 +74,8 @@ async fn p14_who_holds_a_field_is_not_disturbed_by_what_another_one_wishes() {
     stage.finish(running).await;
 }
 
-/// Where each has fields of its own, each takes its own back, and the other one's stay; what both count on stays until both let go.
+/// Where each has fields of its own, each takes its own back, and the other one's stay; what both
+/// count on stays until both let go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_two_takes_its_own_fields_back_and_leaves_the_others() {
     let stage = Stage::set().await;
@@ -95,7 +97,8 @@ async fn one_of_two_takes_its_own_fields_back_and_leaves_the_others() {
     stage.finish(running).await;
 }
 
-/// An object that another configuration wants as well, and does not own since it was there as wanted, is not removed under it.
+/// An object that another configuration wants as well, and does not own since it was there as
+/// wanted, is not removed under it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_another_configuration_wants_as_well_is_not_removed() {
     let stage = Stage::set().await;

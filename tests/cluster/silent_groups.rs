@@ -1,4 +1,5 @@
-//! API groups that do not answer, while the API server does: what stands behind their APIService is out.
+//! API groups that do not answer, while the API server does: what stands behind their APIService is
+//! out.
 
 use advisor_core::api::{Operation, Phase, REPLAN_ANNOTATION};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
@@ -69,7 +70,8 @@ impl Stage {
         controlplane::apply_yaml(&self.admin, &crd, "test").await.unwrap();
     }
 
-    /// Asks for a look at everything, as an administrator does who does not want to wait two minutes.
+    /// Asks for a look at everything, as an administrator does who does not want to wait two
+    /// minutes.
     async fn replan(&self, value: &str) {
         let annotation = Patch::Merge(json!({"metadata": {"annotations": {REPLAN_ANNOTATION: value}}}));
         self.configs().patch(WITH_GIZMOS, &PatchParams::default(), &annotation).await.unwrap();
@@ -120,8 +122,8 @@ async fn t12_a_group_that_does_not_answer_holds_up_its_own_items_alone() {
     stage.finish(running).await;
 }
 
-/// T12: what was applied of it is neither taken back nor left out while the group does not answer, whether it is known from before or not; and
-/// what is needed or read of it is waited for.
+/// T12: what was applied of it is neither taken back nor left out while the group does not answer,
+/// whether it is known from before or not; and what is needed or read of it is waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t12_what_was_applied_in_a_group_that_falls_silent_is_never_taken_back() {
     let stage = Stage::set().await;
@@ -135,8 +137,8 @@ async fn t12_what_was_applied_in_a_group_that_falls_silent_is_never_taken_back()
         let gizmo = status.items.iter().find(|item| item.name == "gizmo");
         gizmo.is_some_and(|item| item.operation == Operation::Blocked && item.message.contains(REMEDY))
     };
-    // Another spec is planned at once, although the kind is known to be served. What is known of an object is believed until everything is
-    // read again.
+    // Another spec is planned at once, although the kind is known to be served. What is known of an
+    // object is believed until everything is read again.
     let items = |size: i64| json!({WITH_GIZMOS: {"items": [item("x", 0, json!({"size": size})), gizmo()]}});
     let patch = json!({"metadata": {"annotations": {REPLAN_ANNOTATION: "silent"}}, "spec": {"options": items(2)}});
     stage.configs().patch(WITH_GIZMOS, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();

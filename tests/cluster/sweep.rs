@@ -58,7 +58,8 @@ impl Stage {
             self.patch(NAME, json!({"action": "Apply"})).await;
             let done = self.wait_for(NAME, what, Phase::Completed).await;
             assert_eq!(done.history.first().map(|entry| &entry.plan_hash), plan.plan_hash.as_ref(), "{what}");
-            // The process may be ended after its last status: an event is recorded late, or by the next look only.
+            // The process may be ended after its last status: an event is recorded late, or by the
+            // next look only.
             let until = Instant::now() + PATIENCE;
             while self.events(NAME).await.len() < EVENTS && Instant::now() < until {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -136,12 +137,14 @@ async fn whatever_happens_to_one_request_the_end_is_the_same_second_half() {
     tell(&sweep(1, 2).await);
 }
 
-/// Two operators at once, without an election: both may act, and nothing is written that was not approved, or twice.
+/// Two operators at once, without an election: both may act, and nothing is written that was not
+/// approved, or twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_operators_at_once_write_nothing_twice() {
     let stage = Stage::set().await;
     for round in 0..5 {
-        // One that had seen the configuration of the round before would take this one for its successor.
+        // One that had seen the configuration of the round before would take this one for its
+        // successor.
         stage.clear().await;
         let rival = Stage::run(stage.client());
         let end = stage.tell(&format!("two operators, round {round}"), &Script::new(Fault::Delay, usize::MAX)).await;

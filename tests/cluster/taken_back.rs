@@ -1,4 +1,5 @@
-//! What is taken back is followed until no machine has it any more, whatever becomes of its execution.
+//! What is taken back is followed until no machine has it any more, whatever becomes of its
+//! execution.
 
 use advisor_core::api::{Item, ItemState, Phase, VirtPlatformConfigStatus};
 use serde_json::{Value, json};
@@ -13,7 +14,8 @@ fn removal(status: &VirtPlatformConfigStatus) -> &Item {
     status.items.iter().find(|item| item.prune).expect("a removal")
 }
 
-/// Fault R3: withdrawn, or after a restart of the operator, a removal that no machine has carried out read Completed.
+/// Fault R3: withdrawn, or after a restart of the operator, a removal that no machine has carried
+/// out read Completed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r3_what_is_taken_back_is_followed_after_a_withdrawal_and_a_restart() {
     let mut fixture = Fixture::start(Setup::default()).await;

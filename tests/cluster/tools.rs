@@ -38,7 +38,8 @@ fn yaml(path: &str) -> Value {
     serde_saphyr::from_str(&std::fs::read_to_string(root().join(path)).unwrap()).unwrap()
 }
 
-/// The alerts fire when they should and not before, and each has its runbook: ours, and those of the platform baseline.
+/// The alerts fire when they should and not before, and each has its runbook: ours, and those of
+/// the platform baseline.
 #[test]
 fn alerts_fire_as_promised_and_have_runbooks() {
     let features = "profiles/virt-platform-baseline/src/features";
@@ -157,7 +158,8 @@ pub fn documents(text: &str) -> Vec<Value> {
     all.into_iter().filter(|object| !object.is_null()).collect()
 }
 
-/// K3: chart and bundle hold the CRD that the types make; and what OLM needs to know is in the bundle.
+/// K3: chart and bundle hold the CRD that the types make; and what OLM needs to know is in the
+/// bundle.
 #[test]
 fn k3_the_bundle_is_complete() {
     let crd = yaml("crds/advisor.kubevirt.io_virtplatformconfigs.yaml");

@@ -129,7 +129,8 @@ async fn plans_of_a_cluster_with_a_layered_pool() {
     fixture.finish().await;
 }
 
-/// Machines of hosted control planes are set up by NodePools elsewhere: here are the kinds, and no pools.
+/// Machines of hosted control planes are set up by NodePools elsewhere: here are the kinds, and no
+/// pools.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plans_of_a_hosted_cluster_and_of_one_without_machine_configs() {
     for (shape, has_kinds) in [("hosted", true), ("no_machine_configs", false)] {

@@ -45,7 +45,8 @@ fn attribute(span: &Span, key: &str) -> String {
     format!("{:?}", found.and_then(|found| found.value.as_ref()).and_then(|value| value.value.as_ref()))
 }
 
-/// One trace for the plan and one for its execution, with the digest that was approved, across a restart.
+/// One trace for the plan and one for its execution, with the digest that was approved, across a
+/// restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_and_its_execution_are_a_trace_each() {
     let address = free().await;

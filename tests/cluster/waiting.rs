@@ -1,4 +1,5 @@
-//! What people and deployment tools wait for: `kubectl wait`, and the verdicts of a real kstatus client.
+//! What people and deployment tools wait for: `kubectl wait`, and the verdicts of a real kstatus
+//! client.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

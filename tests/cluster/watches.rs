@@ -19,7 +19,8 @@ use crate::fixture::{PATIENCE, VERSION, root};
 use crate::stage::Stage;
 use crate::stage::profile::{NAME, WITH_GADGETS, following, item, object};
 
-/// A client whose server knows no streaming lists: it ignores the wish for one, as servers before Kubernetes 1.27 do.
+/// A client whose server knows no streaming lists: it ignores the wish for one, as servers before
+/// Kubernetes 1.27 do.
 fn without_streaming_lists(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |mut request: Request<Body>| {
@@ -58,7 +59,8 @@ fn kinds(watches: &[WatchHealth]) -> Vec<&str> {
     kinds
 }
 
-/// C7: a streamed list that never says that it is complete is replaced by a list in pages, and the work goes on.
+/// C7: a streamed list that never says that it is complete is replaced by a list in pages, and the
+/// work goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c7_a_streamed_list_without_an_end_is_replaced_by_pages() {
     let stage = Stage::set().await;
@@ -91,7 +93,8 @@ fn held(client: Client, gate: tokio::sync::watch::Receiver<bool>) -> Client {
     Client::new(service, namespace)
 }
 
-/// Planning waits only so long for a first list. What has gone by the time it comes is in no event, and missed all the same.
+/// Planning waits only so long for a first list. What has gone by the time it comes is in no event,
+/// and missed all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_goes_before_a_first_list_that_comes_late_is_missed() {
     let stage = Stage::set().await;
@@ -144,7 +147,8 @@ async fn the_health_of_every_watch_is_known() {
     until(&health, "ended", <[_]>::is_empty).await;
 }
 
-/// A CRD whose names another one has taken is there and not served: it is no prerequisite, until it is served.
+/// A CRD whose names another one has taken is there and not served: it is no prerequisite, until it
+/// is served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crd_that_is_not_established_is_waited_for() {
     let stage = Stage::set().await;
@@ -188,7 +192,8 @@ async fn a_crd_that_is_not_established_is_waited_for() {
     stage.finish(running).await;
 }
 
-/// C2: discovery does not know of a kind for longer than usual: it is asked again, without any other event.
+/// C2: discovery does not know of a kind for longer than usual: it is asked again, without any
+/// other event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c2_discovery_that_lags_for_seconds_is_asked_again() {
     let stage = Stage::set().await;
@@ -210,8 +215,8 @@ async fn c2_discovery_that_lags_for_seconds_is_asked_again() {
     stage.finish(running).await;
 }
 
-/// Objects that the server can't convert can be neither listed nor read: that is said, nothing is taken for absent, and it
-/// is over when they can.
+/// Objects that the server can't convert can be neither listed nor read: that is said, nothing is
+/// taken for absent, and it is over when they can.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conversion_that_fails_is_waited_for() {
     let stage = Stage::set().await;
@@ -267,8 +272,8 @@ async fn a_conversion_that_fails_is_waited_for() {
     stage.finish(running).await;
 }
 
-/// Cases W-6 and W-10: a right that is missing holds up the item that needs it, names the rule, and is noticed when it comes. What nothing
-/// is drafted of is not asked for.
+/// Cases W-6 and W-10: a right that is missing holds up the item that needs it, names the rule, and
+/// is noticed when it comes. What nothing is drafted of is not asked for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w_10_a_kind_that_may_not_be_watched_blocks_its_items_alone() {
     let stage = Stage::set().await;
@@ -300,7 +305,7 @@ async fn w_10_a_kind_that_may_not_be_watched_blocks_its_items_alone() {
     let status = stage.wait(WITH_GADGETS, "blocked", planned([Operation::Create, Operation::Blocked])).await;
     let why = &status.items[1].message;
     let rule = r#"{apiGroups: ["example.dev"], resources: ["gadgets"], verbs: ["list", "watch"]}"#;
-    assert!(why.contains("a right is missing") && why.contains(rule), "{why}");
+    assert!(why.contains("may not watch this kind") && why.contains(rule), "{why}");
 
     refuse.store(false, Ordering::SeqCst);
     stage.wait(WITH_GADGETS, "the right has come", planned([Operation::Create, Operation::Create])).await;
@@ -325,7 +330,8 @@ fn with_short_watches(client: Client) -> Client {
     Client::new(service, namespace)
 }
 
-/// A client behind a proxy that answers each watch with success and ends it at once, as long as it `cuts`, and that counts requests.
+/// A client behind a proxy that answers each watch with success and ends it at once, as long as it
+/// `cuts`, and that counts requests.
 fn cut_off(client: Client, cuts: Arc<AtomicBool>, count: Arc<AtomicUsize>) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -342,8 +348,8 @@ fn cut_off(client: Client, cuts: Arc<AtomicBool>, count: Arc<AtomicUsize>) -> Cl
     Client::new(service, namespace)
 }
 
-/// A proxy that ends every watch at once, without an error: it is asked a few times, that is told, and when it is mended, events
-/// arrive again.
+/// A proxy that ends every watch at once, without an error: it is asked a few times, that is told,
+/// and when it is mended, events arrive again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t17_watches_that_end_at_once_are_opened_with_pauses_until_they_last() {
     let stage = Stage::set().await;
@@ -380,8 +386,8 @@ async fn t17_watches_that_end_at_once_are_opened_with_pauses_until_they_last() {
     stage.finish(running).await;
 }
 
-/// A right that is taken away from a watch that has listed, and comes back: kube goes on without another list, and it is noticed all the
-/// same. One refusal, as of a server that starts, is none.
+/// A right that is taken away from a watch that has listed, and comes back: kube goes on without
+/// another list, and it is noticed all the same. One refusal, as of a server that starts, is none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w_10_a_right_may_go_and_come_back_under_an_open_watch() {
     let stage = Stage::set().await;

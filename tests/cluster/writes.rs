@@ -1,4 +1,5 @@
-//! The one way in which targets are written: what each precondition lets through, and what it refuses.
+//! The one way in which targets are written: what each precondition lets through, and what it
+//! refuses.
 
 use advisor_cluster::{ApplyMode, Cluster, ClusterError, Precondition};
 use advisor_core::api::FIELD_MANAGER;

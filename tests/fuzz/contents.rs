@@ -25,7 +25,8 @@ use crate::values::{mutated, text, value};
 
 /// Stands where nobody may read it.
 const SECRET: &str = "Xyzzy-Plugh-42";
-/// What compressed contents may unfold to, and what a diff takes for each byte of what it is made from.
+/// What compressed contents may unfold to, and what a diff takes for each byte of what it is made
+/// from.
 const UNFOLDED: usize = 4 << 20;
 const FOR_EACH_BYTE: usize = 16;
 
@@ -39,7 +40,8 @@ fn url(bytes: &[u8]) -> String {
     format!("data:;base64,{}", STANDARD.encode(bytes))
 }
 
-/// The member `contents` of a file: readable or not, truncated, compressed, and what unfolds to a thousand times as much.
+/// The member `contents` of a file: readable or not, truncated, compressed, and what unfolds to a
+/// thousand times as much.
 fn contents() -> impl Strategy<Value = Value> {
     let bytes = prop_oneof![
         2 => text().prop_map(String::into_bytes),
@@ -103,7 +105,8 @@ fn machine_config() -> impl Strategy<Value = Value> {
     })
 }
 
-/// `object` with another configuration in it: with a password, and with a file that only its owner may read.
+/// `object` with another configuration in it: with a password, and with a file that only its owner
+/// may read.
 fn with_secrets(mut object: Value, number: u8) -> Value {
     if object.is_object() {
         let secret = format!("{SECRET}-{number}");

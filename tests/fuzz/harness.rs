@@ -1,4 +1,5 @@
-//! How a subject is tried: a few inputs, or as many as its share of `FUZZ_SECONDS` allows. The seeds of failures are kept.
+//! How a subject is tried: a few inputs, or as many as its share of `FUZZ_SECONDS` allows. The
+//! seeds of failures are kept.
 
 #![expect(clippy::print_stdout, reason = "whoever runs it for ten minutes wants to know how much was tried")]
 

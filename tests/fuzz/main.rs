@@ -1,6 +1,8 @@
-//! Whatever others write is tried here, at random and at length: the same properties hold for every input.
+//! Whatever others write is tried here, at random and at length: the same properties hold for every
+//! input.
 //!
-//! `cargo test` tries a few inputs of each subject. `make fuzz` goes on for `FUZZ_SECONDS`, and prints how many inputs that were.
+//! `cargo test` tries a few inputs of each subject. `make fuzz` goes on for `FUZZ_SECONDS`, and
+//! prints how many inputs that were.
 
 mod contents;
 mod documents;

@@ -119,7 +119,8 @@ impl Said {
         self.steps.iter().map(|step| step.of(&self.desired)).collect()
     }
 
-    /// What the annotations of the object say, or the entry of `spec.overrides`, if there can be such an entry.
+    /// What the annotations of the object say, or the entry of `spec.overrides`, if there can be
+    /// such an entry.
     fn overrides(&self) -> Option<Result<Overrides, Remedy>> {
         let ignored: Vec<_> = self.ignored.iter().map(|place| place.of(&self.desired)).collect();
         if !self.by_annotation {

@@ -1,4 +1,5 @@
-//! Inputs: texts, numbers and JSON as nobody expects them, and real objects with a few changes, which get much further.
+//! Inputs: texts, numbers and JSON as nobody expects them, and real objects with a few changes,
+//! which get much further.
 
 use object::limits::beyond;
 use object::pointer;

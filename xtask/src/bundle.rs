@@ -1,10 +1,11 @@
-//! The bundle for the Operator Lifecycle Manager: the objects of config/ in the form that OLM installs from.
+//! The bundle for the Operator Lifecycle Manager: the objects of config/ in the form that OLM
+//! installs from.
 
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::manifests::{Files, GENERATED, Source, text, yaml};
+use crate::source::{Files, GENERATED, Source, text, yaml};
 
 const PACKAGE: &str = "virt-advisor-operator";
 const ACCOUNT: &str = "virt-advisor-operator-controller-manager";

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::manifests::{Files, GENERATED, NAMESPACE, Source, text, yaml};
+use crate::source::{Files, GENERATED, NAMESPACE, Source, text, yaml};
 
 const CHART: &str = "charts/virt-advisor";
-/// What stands around an expression of the template in a value, until the object is written as text.
+/// What stands around an expression of the template in a value, until the object is written as
+/// text.
 const MARK: &str = "@@";
 /// Folders that are installed only if a value says so.
 const OPTIONAL: [(&str, &str); 6] = [
@@ -106,7 +107,8 @@ fn filled(text: &str) -> String {
             filled.push_str(part);
             continue;
         }
-        // Quotes of the writer around the whole value are not wanted; those inside are escaped in it.
+        // Quotes of the writer around the whole value are not wanted; those inside are escaped in
+        // it.
         let expression = part.replace("\\\"", "\"");
         let quoted = filled.ends_with(['"', '\'']);
         if quoted {

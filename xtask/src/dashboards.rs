@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::manifests::{Files, GENERATED, yaml};
+use crate::source::{Files, GENERATED, yaml};
 
-/// A panel: its title, what it asks, how a line is called, and the unit of its values in Grafana's and Perses' words.
+/// A panel: its title, what it asks, how a line is called, and the unit of its values in Grafana's
+/// and Perses' words.
 struct Panel {
     title: &'static str,
     query: &'static str,

@@ -1,11 +1,12 @@
-//! Chores of this repository: `cargo xtask new-profile NAME` makes the crate of a new profile, `cargo xtask manifests` makes
-//! of config/ what is installed from.
+//! Chores of this repository: `cargo xtask new-profile NAME` makes the crate of a new profile,
+//! `cargo xtask manifests` makes of config/ what is installed from.
 
 mod bundle;
 mod chart;
 mod dashboards;
 mod manifests;
 mod profile;
+mod source;
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The crate of a new profile: a copy of profiles/example-profile under another name, and the lines that make it known.
+//! The crate of a new profile: a copy of profiles/example-profile under another name, and the lines
+//! that make it known.
 //!
 //! The template is a profile that is built and tested like any other, so it can't grow stale.
 
@@ -72,8 +73,8 @@ fn capitalized(word: &str) -> String {
 ///
 /// # Errors
 ///
-/// A sentence if the name can't be used or something can't be written. Nothing of the repository is changed if the name is
-/// taken.
+/// A sentence if the name can't be used or something can't be written. Nothing of the repository is
+/// changed if the name is taken.
 pub(crate) fn create(root: &Path, name: &str) -> Result<String, String> {
     let names = Names::of(name)?;
     let folder = root.join("profiles").join(name);
@@ -207,7 +208,8 @@ mod tests {
         );
     }
 
-    /// In a copy of what it touches: the new profile is complete, and everything else is as it was but for its lines.
+    /// In a copy of what it touches: the new profile is complete, and everything else is as it was
+    /// but for its lines.
     #[test]
     fn the_new_profile_is_complete_and_known() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -20,8 +20,8 @@ impl Backoff {
     }
 }
 
-/// `pause` or up to a quarter longer, so that many who wait do not meet: always the same for the same
-/// name and round.
+/// `pause` or up to a quarter longer, so that many who wait do not meet: always the same for the
+/// same name and round.
 #[must_use]
 pub fn spread(pause: Duration, name: &str, round: u32) -> Duration {
     let percent = name.bytes().fold(round, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 100;

@@ -1,4 +1,5 @@
-//! What any operator of ours needs around its work. It knows no kind of ours: names, metrics and what is ready are the program's.
+//! What any operator of ours needs around its work. It knows no kind of ours: names, metrics and
+//! what is ready are the program's.
 //!
 //! ```text
 //!   leader ──► Fence: every write passes it, or fails

@@ -1,5 +1,5 @@
-//! example-profile: the smallest complete profile, to try the way from plan to drift without touching anything, and to
-//! begin a new profile from.
+//! example-profile: the smallest complete profile, to try the way from plan to drift without
+//! touching anything, and to begin a new profile from.
 
 use profile_sdk::{
     About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, OptionsError, Planner, Prerequisite,

@@ -8,13 +8,15 @@ use serde_json::{Map, Value, json};
 use crate::options::{LoadAware, Mode, Thresholds};
 use crate::{descheduler_crd, descheduler_object, limits};
 
-/// The profiles of the descheduler operator that rebalance virtual machines, best first: general availability came with
-/// OpenShift 4.20, the Dev name with 4.18, and 4.17 has only the generic one for long-running pods.
+/// The profiles of the descheduler operator that rebalance virtual machines, best first: general
+/// availability came with OpenShift 4.20, the Dev name with 4.18, and 4.17 has only the generic one
+/// for long-running pods.
 const REBALANCING: [&str; 3] = ["KubeVirtRelieveAndMigrate", "DevKubeVirtRelieveAndMigrate", "LongLifecycle"];
 /// Profiles that go together with all of them; if the administrator uses them, they stay.
 const COMPATIBLE: [&str; 2] = ["AffinityAndTaints", "SoftTopologyAndDuplicates"];
 
-/// Fixed thresholds and deviations from the average exclude each other: the descheduler operator refuses both together.
+/// Fixed thresholds and deviations from the average exclude each other: the descheduler operator
+/// refuses both together.
 const FIXED_THRESHOLDS: &str = "/spec/profileCustomizations/devLowNodeUtilizationThresholds";
 /// The one of [`REBALANCING`] that knows no deviations.
 const GENERIC: &str = "LongLifecycle";
@@ -33,7 +35,8 @@ struct DeschedulerShape {
     instead: Vec<String>,
     limit_total: bool,
     limit_node: bool,
-    /// Whether evictions that KubeVirt turns into migrations are told from failed ones; without that they are asked for again and again.
+    /// Whether evictions that KubeVirt turns into migrations are told from failed ones; without
+    /// that they are asked for again and again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     background: bool,
 }
@@ -57,9 +60,10 @@ pub(crate) fn draft(options: &LoadAware, inputs: &Inputs) -> Result<Draft, Draft
     Ok(Draft { impact: Impact::Medium, wave: 1, notes, ..Draft::new("enable-load-aware-descheduling", body, reason) })
 }
 
-/// Which virtual machines the profile moves. It went from asking for a mark to respecting one with the release that dropped `Dev`
-/// from its name (openshift-docs#98815, cluster-kube-descheduler-operator#642). How many there are changes all the time and is
-/// no part of a plan; the README has the command that counts them.
+/// Which virtual machines the profile moves. It went from asking for a mark to respecting one with
+/// the release that dropped `Dev` from its name (openshift-docs#98815,
+/// cluster-kube-descheduler-operator#642). How many there are changes all the time and is no part
+/// of a plan; the README has the command that counts them.
 fn eligible(profile: &str, verb: &str) -> String {
     if profile == OPT_OUT {
         format!(
@@ -138,8 +142,9 @@ fn object(
     render("kube-descheduler.yaml", include_str!("../templates/kube-descheduler.yaml.hbs"), &data)
 }
 
-/// The list of profiles is atomic: applying ours replaces all of it, so compatible ones of the administrator are repeated.
-/// Recorded is only what was kept, so that writing our own list is no change of an input.
+/// The list of profiles is atomic: applying ours replaces all of it, so compatible ones of the
+/// administrator are repeated. Recorded is only what was kept, so that writing our own list is no
+/// change of an input.
 fn kept_profiles(inputs: &Inputs) -> Result<Vec<String>, DraftError> {
     let kept = inputs.derive(&descheduler_object(), "/spec/profiles", |value| {
         let live = value.and_then(Value::as_array)?;
@@ -150,8 +155,8 @@ fn kept_profiles(inputs: &Inputs) -> Result<Vec<String>, DraftError> {
     Ok(kept.filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
-/// Reads what the served version v1 of the CRD offers. Recorded is what of it matters, so that a release which adds
-/// another profile changes no plan.
+/// Reads what the served version v1 of the CRD offers. Recorded is what of it matters, so that a
+/// release which adds another profile changes no plan.
 fn served(inputs: &Inputs) -> Result<DeschedulerShape, DraftError> {
     let served = inputs.derive(&descheduler_crd(), "/spec/versions", |versions| {
         let version = versions.and_then(Value::as_array)?.iter().find(|version| {

@@ -1,7 +1,8 @@
 //! load-aware-rebalancing: virtual machines are moved away from loaded nodes.
 //!
-//! Two kinds of objects: for each role a MachineConfig that switches on pressure stall information (PSI) on the machines
-//! that carry virtual machines, and the KubeDescheduler `cluster`, which evicts by it. The descheduler goes live one wave later, after PSI has reached the machines.
+//! Two kinds of objects: for each role a MachineConfig that switches on pressure stall information
+//! (PSI) on the machines that carry virtual machines, and the KubeDescheduler `cluster`, which
+//! evicts by it. The descheduler goes live one wave later, after PSI has reached the machines.
 
 mod descheduler;
 mod limits;

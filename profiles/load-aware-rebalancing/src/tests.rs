@@ -141,7 +141,8 @@ fn a_limit_that_this_release_can_not_honour_is_said() {
     assert_eq!(descheduler(&drafts)["spec"]["evictionLimits"], json!({"total": 5}));
 }
 
-/// D1: what excludes each other is not asked for together, and what a release does not know is said.
+/// D1: what excludes each other is not asked for together, and what a release does not know is
+/// said.
 #[test]
 fn d1_deviations_go_without_fixed_thresholds_and_only_where_they_are_known() {
     let options = json!({"devDeviationThresholds": "High"});
@@ -183,8 +184,9 @@ fn options_of_the_wrong_type_name_the_option() {
     assert!(error.contains("spec.options.loadAware") && error.contains("Sometimes"), "{error}");
 }
 
-/// Fault R20: HCOMisconfiguredDescheduler fires wherever evictions in background are not switched on
-/// (hyperconverged-cluster-operator release-1.13, pkg/util/cluster.go, `RefreshDeschedulerCR`), and 4.17 has them for every profile.
+/// Fault R20: HCOMisconfiguredDescheduler fires wherever evictions in background are not switched
+/// on (hyperconverged-cluster-operator release-1.13, pkg/util/cluster.go, `RefreshDeschedulerCR`),
+/// and 4.17 has them for every profile.
 #[test]
 fn r20_evictions_in_background_are_on_wherever_the_release_has_them() {
     for (has, want) in [(false, Value::Null), (true, json!({"devEnableEvictionsInBackground": true}))] {
@@ -199,7 +201,8 @@ fn r20_evictions_in_background_are_on_wherever_the_release_has_them() {
     }
 }
 
-/// Fault R19: machines of the control plane that carry virtual machines are measured too, alone where there are no others.
+/// Fault R19: machines of the control plane that carry virtual machines are measured too, alone
+/// where there are no others.
 #[test]
 fn r19_masters_that_carry_virtual_machines_get_psi() {
     use profile_sdk::Surroundings;

@@ -205,12 +205,14 @@ impl Inputs {
         Remembered { references, present, used: self.used.into_inner(), of_nodes: Some(self.surroundings.of_nodes) }
     }
 
-    /// The value at the RFC 6901 pointer `path`, recorded as used. `None` if the object or the value is absent.
+    /// The value at the RFC 6901 pointer `path`, recorded as used. `None` if the object or the
+    /// value is absent.
     ///
     /// # Errors
     ///
-    /// [`DraftError::Undeclared`] if `read` is not among [`crate::Planner::reads`], [`DraftError::UndeclaredKind`] if its kind is not among
-    /// [`crate::Profile::kinds`]: such an object would be absent on every cluster.
+    /// [`DraftError::Undeclared`] if `read` is not among [`crate::Planner::reads`],
+    /// [`DraftError::UndeclaredKind`] if its kind is not among [`crate::Profile::kinds`]: such an
+    /// object would be absent on every cluster.
     pub fn value(&self, read: &Read, path: &str) -> Result<Option<Value>, DraftError> {
         self.derive(read, path, |value| value.cloned())
     }
@@ -378,7 +380,8 @@ mod tests {
         assert!(error.to_string().contains("Widget c"), "{error}");
     }
 
-    /// T20: it would be true on every cluster, or an absent object on every cluster, and no test of the profile would know.
+    /// T20: it would be true on every cluster, or an absent object on every cluster, and no test of
+    /// the profile would know.
     #[test]
     fn t20_a_kind_that_is_not_declared_is_an_error_whatever_is_asked_of_it() {
         const GADGET: Kind = Kind { kind: "Gadget", plural: "gadgets", ..WIDGET };

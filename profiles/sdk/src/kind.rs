@@ -34,7 +34,8 @@ impl Kind {
     }
 }
 
-/// Groups and kinds whose objects run code on machines or grant rights; `*` stands for every kind of the group.
+/// Groups and kinds whose objects run code on machines or grant rights; `*` stands for every kind
+/// of the group.
 const POWERFUL: [(&str, &str); 14] = [
     ("", "Pod"),
     ("", "ReplicationController"),
@@ -59,9 +60,10 @@ pub fn is_powerful(group: &str, kind: &str) -> bool {
     POWERFUL.iter().any(|(known, name)| *known == group && (*name == "*" || *name == kind))
 }
 
-/// Few and small objects whose owners write their status all the time: HyperConverged's copies the versions of all that it owns into it
-/// (kubevirt/hyperconverged-cluster-operator 03da3cff7325), the descheduler's repeats two conditions a minute
-/// (openshift/cluster-kube-descheduler-operator 945dcaa9d895), that of NodeHealthChecks counts nodes there.
+/// Few and small objects whose owners write their status all the time: HyperConverged's copies the
+/// versions of all that it owns into it (kubevirt/hyperconverged-cluster-operator 03da3cff7325),
+/// the descheduler's repeats two conditions a minute (openshift/cluster-kube-descheduler-operator
+/// 945dcaa9d895), that of NodeHealthChecks counts nodes there.
 const TALKATIVE: [(&str, &str); 3] = [
     ("hco.kubevirt.io", "HyperConverged"),
     ("operator.openshift.io", "KubeDescheduler"),

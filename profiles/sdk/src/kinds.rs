@@ -1,7 +1,8 @@
 //! Kinds of third parties that several profiles, or a profile and the core, have in common.
 //!
-//! Each is written down here once, with the versions that are understood: a version that its operator
-//! adds is added in one place. A kind that only one profile touches stays with that profile.
+//! Each is written down here once, with the versions that are understood: a version that its
+//! operator adds is added in one place. A kind that only one profile touches stays with that
+//! profile.
 
 use crate::{Kind, Read};
 
@@ -26,8 +27,8 @@ pub const KUBE_DESCHEDULER_NAME: &str = "cluster";
 /// The namespace of the descheduler's operator.
 pub const KUBE_DESCHEDULER_NAMESPACE: &str = "openshift-kube-descheduler-operator";
 
-/// The object that configures KubeVirt and everything that comes with it. v1 groups the fields of v1beta1
-/// differently.
+/// The object that configures KubeVirt and everything that comes with it. v1 groups the fields of
+/// v1beta1 differently.
 pub const HYPER_CONVERGED: Kind =
     Kind { group: "hco.kubevirt.io", versions: &["v1", "v1beta1"], kind: "HyperConverged", plural: "hyperconvergeds" };
 

@@ -69,7 +69,8 @@ pub trait Profile: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`OptionsError`] names the option and the remedy; the configuration fails until it is edited.
+    /// [`OptionsError`] names the option and the remedy; the configuration fails until it is
+    /// edited.
     fn configure(&self, options: Option<&Value>) -> Result<Box<dyn Planner>, OptionsError>;
 }
 
@@ -123,7 +124,8 @@ pub struct LeftOutFeature {
     pub reason: String,
 }
 
-/// The annotation that lists objects to be left alone, a YAML list of `{kind, name, namespace}` with `*` and `?` in names.
+/// The annotation that lists objects to be left alone, a YAML list of `{kind, name, namespace}`
+/// with `*` and `?` in names.
 pub const DISABLED_RESOURCES: &str = "platform.kubevirt.io/disabled-resources";
 
 /// Options that do not fit the profile, although the API server accepted them.

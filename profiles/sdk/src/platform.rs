@@ -1,4 +1,5 @@
-//! The platform as every profile sees it: where HyperConverged is, and which machines carry virtual machines.
+//! The platform as every profile sees it: where HyperConverged is, and which machines carry virtual
+//! machines.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +29,9 @@ fn is_control_plane(labels: &NodeLabels) -> bool {
     CONTROL_PLANE.iter().any(|role| labels.contains_key(*role))
 }
 
-/// Whether machines of the control plane are workers too. The machine-config controllers put the label there and take the taint away where
-/// `mastersSchedulable` is set on the Scheduler, and the other way round (openshift/machine-config-operator, pkg/controller/node,
+/// Whether machines of the control plane are workers too. The machine-config controllers put the
+/// label there and take the taint away where `mastersSchedulable` is set on the Scheduler, and the
+/// other way round (openshift/machine-config-operator, pkg/controller/node,
 /// `makeMasterNodeSchedulable`, alike in release-4.14 to 5.0).
 pub static CONTROL_PLANE_WORKS: NodeQuestion = NodeQuestion {
     name: "a control plane that carries workloads",
@@ -103,8 +105,9 @@ pub fn kubelet_of_workers() -> Read {
     Read { kind: MACHINE_CONFIG, namespace: None, name: KUBELET_OF_WORKERS.to_owned(), elsewhere: false }
 }
 
-/// Whether the kubelets of workers read settings from `/etc/openshift/kubelet.conf.d`, as they do from OpenShift 4.21 on
-/// (openshift/machine-config-operator, templates/worker/01-worker-kubelet); `None` if that can't be told.
+/// Whether the kubelets of workers read settings from `/etc/openshift/kubelet.conf.d`, as they do
+/// from OpenShift 4.21 on (openshift/machine-config-operator, templates/worker/01-worker-kubelet);
+/// `None` if that can't be told.
 ///
 /// # Errors
 ///
@@ -117,8 +120,10 @@ pub fn reads_settings(inputs: &Inputs) -> Result<Option<bool>, DraftError> {
     Ok(found.as_ref().and_then(Value::as_bool))
 }
 
-/// Whether the machines of this cluster are set up by MachineConfigs. Those of a hosted control plane are not, even where the kind is served: the
-/// NodePools of its hosting cluster set them up. There is no [`kubelet_of_workers`] then, which machine-config-operator keeps on every other cluster.
+/// Whether the machines of this cluster are set up by MachineConfigs. Those of a hosted control
+/// plane are not, even where the kind is served: the NodePools of its hosting cluster set them up.
+/// There is no [`kubelet_of_workers`] then, which machine-config-operator keeps on every other
+/// cluster.
 ///
 /// # Errors
 ///

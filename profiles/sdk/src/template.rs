@@ -2,7 +2,9 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use handlebars::{Handlebars, handlebars_helper};
+use handlebars::{
+    Context, Handlebars, Helper, HelperResult, Output, PathAndJson, RenderContext, RenderError, RenderErrorReason,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -25,9 +27,9 @@ pub fn render(template: &'static str, text: &str, data: &impl Serialize) -> Resu
     handlebars.register_escape_fn(handlebars::no_escape);
     handlebars.register_helper("json", Box::new(write_json));
     handlebars.register_helper("data_url", Box::new(write_data_url));
-    let yaml = handlebars
-        .render_template(text, data)
-        .map_err(|error| DraftError::Template { template, problem: error.to_string() })?;
+    let wrong = |problem: String| DraftError::Template { template, problem };
+    handlebars.register_template_string(template, text).map_err(|error| wrong(error.to_string()))?;
+    let yaml = handlebars.render(template, data).map_err(|error| wrong(error.to_string()))?;
     parse(template, &yaml)
 }
 
@@ -40,12 +42,44 @@ pub fn parse(template: &'static str, text: &str) -> Result<Value, DraftError> {
     serde_saphyr::from_str(text).map_err(|error| DraftError::Template { template, problem: error.to_string() })
 }
 
-// Both refuse a value that is missing, or of another type, as the rest of a template does.
-handlebars_helper!(write_json: |value: Json| as_yaml(&value.to_string()));
-handlebars_helper!(write_data_url: |text: str| format!("data:text/plain;charset=utf-8;base64,{}", BASE64_STANDARD.encode(text)));
+/// The `{{json value}}` of templates.
+fn write_json(
+    helper: &Helper<'_>,
+    _: &Handlebars<'_>,
+    _: &Context,
+    _: &mut RenderContext<'_, '_>,
+    out: &mut dyn Output,
+) -> HelperResult {
+    out.write(&as_yaml(&value(helper)?.to_string()))?;
+    Ok(())
+}
 
-/// `json` with escapes for what a text of YAML can't hold, or would hold as another one (YAML 1.2, sections 5.1 and 5.4): JSON takes both
-/// as they are. All of it is within texts.
+/// The `{{data_url text}}` of templates.
+fn write_data_url(
+    helper: &Helper<'_>,
+    _: &Handlebars<'_>,
+    _: &Context,
+    _: &mut RenderContext<'_, '_>,
+    out: &mut dyn Output,
+) -> HelperResult {
+    let text = value(helper)?.as_str().ok_or_else(|| wrong(helper, "is not a text"))?;
+    out.write(&format!("data:text/plain;charset=utf-8;base64,{}", BASE64_STANDARD.encode(text)))?;
+    Ok(())
+}
+
+/// The value that the template passes.
+fn value<'a>(helper: &'a Helper<'_>) -> Result<&'a Value, RenderError> {
+    let given = helper.param(0).filter(|param| !param.is_value_missing());
+    given.map(PathAndJson::value).ok_or_else(|| wrong(helper, "is missing from the data of the template"))
+}
+
+fn wrong(helper: &Helper<'_>, problem: &str) -> RenderError {
+    let variable = helper.param(0).and_then(|param| param.relative_path().cloned()).unwrap_or_default();
+    RenderErrorReason::Other(format!("variable {variable:?} of {{{{{} …}}}} {problem}", helper.name())).into()
+}
+
+/// `json` with escapes for what a text of YAML can't hold, or would hold as another one (YAML 1.2,
+/// sections 5.1 and 5.4): JSON takes both as they are. All of it is within texts.
 fn as_yaml(json: &str) -> String {
     json.chars().fold(String::with_capacity(json.len()), |mut yaml, character| {
         match character {
@@ -92,9 +126,14 @@ mod tests {
     fn a_missing_variable_is_an_error() {
         let error = render("t.yaml", "spec: {{size}}", &json!({})).unwrap_err().to_string();
         assert!(error.contains("t.yaml") && error.contains("size"), "{error}");
-        for text in ["spec: {{json size}}", "spec: {{data_url size}}"] {
-            assert!(render("t.yaml", text, &json!({})).is_err(), "{text}");
+        for (text, data, problem) in [
+            ("spec: {{json size}}", json!({}), "is missing"),
+            ("spec: {{data_url size}}", json!({}), "is missing"),
+            ("spec: {{data_url size}}", json!({"size": 3}), "is not a text"),
+        ] {
+            let error = render("t.yaml", text, &data).unwrap_err().to_string();
+            assert!(error.contains("t.yaml") && error.contains("line 1"), "{error}");
+            assert!(error.contains("variable \"size\"") && error.contains(problem), "{error}");
         }
-        assert!(render("t.yaml", "spec: {{data_url size}}", &json!({"size": 3})).is_err(), "a number is no text");
     }
 }

@@ -1,8 +1,8 @@
 //! virt-higher-density: more virtual machines for the same memory.
 //!
-//! Two objects: a MachineConfig that lets the workers swap, and the HyperConverged object, which gives guests more memory
-//! than is requested for them and lets the kernel share equal pages. The second follows one wave later,
-//! after every machine has taken the first one in.
+//! Two objects: a MachineConfig that lets the workers swap, and the HyperConverged object, which
+//! gives guests more memory than is requested for them and lets the kernel share equal pages. The
+//! second follows one wave later, after every machine has taken the first one in.
 
 mod options;
 

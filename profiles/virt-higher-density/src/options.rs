@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Above this, guests count on more memory than machines without swap can give them.
 pub(crate) const RATIO_WITHOUT_SWAP: i32 = 120;
-/// Guests have just the memory that is requested for them (HyperConverged Cluster Operator, controllers/handlers/wasp-agent,
-/// `NoOverCommitPercentage`).
+/// Guests have just the memory that is requested for them (HyperConverged Cluster Operator,
+/// controllers/handlers/wasp-agent, `NoOverCommitPercentage`).
 pub(crate) const NO_OVERCOMMIT: i32 = 100;
 
 /// Options of the profile virt-higher-density.
@@ -103,7 +103,8 @@ impl HigherDensity {
         }
     }
 
-    /// What the schema can't say: values and operators of a selector go together, and so do ratio and swap.
+    /// What the schema can't say: values and operators of a selector go together, and so do ratio
+    /// and swap.
     pub(crate) fn problem(&self) -> Option<String> {
         if !self.enable_swap && self.ratio() > RATIO_WITHOUT_SWAP {
             return Some(format!("memoryToRequestRatio > {RATIO_WITHOUT_SWAP} requires enableSwap=true"));

@@ -31,7 +31,8 @@ fn swap_comes_one_wave_before_memory_is_overcommitted() {
     insta::assert_yaml_snapshot!(drafts.iter().map(object).collect::<Vec<_>>());
 }
 
-/// Defect D73: a machine without the partition, or with swap on already, starts all the same; nothing marks it as done for good.
+/// Defect D73: a machine without the partition, or with swap on already, starts all the same;
+/// nothing marks it as done for good.
 #[test]
 fn d73_a_machine_without_the_partition_starts_all_the_same() {
     let files = ["swap-provision.service", "cgroup-system-slice-config.service"];
@@ -47,7 +48,8 @@ fn d73_a_machine_without_the_partition_starts_all_the_same() {
     assert!(!script.contains("exit 1") && script.contains("readlink"));
 }
 
-/// A release whose kubelet does not read our settings for swap gets none: beside swap it might not start.
+/// A release whose kubelet does not read our settings for swap gets none: beside swap it might not
+/// start.
 #[test]
 fn swap_is_switched_on_only_where_the_kubelet_reads_its_settings() {
     let script = include_str!("../templates/find-swap-partition.sh");
@@ -72,7 +74,8 @@ fn both_shapes_of_hyper_converged_say_the_same() {
     }
 }
 
-/// What is absent, empty and present means different things, and all of it reaches the target as it was given.
+/// What is absent, empty and present means different things, and all of it reaches the target as it
+/// was given.
 #[test]
 fn ksm_runs_where_the_options_say() {
     let expressions = json!({"matchExpressions": [
@@ -146,7 +149,8 @@ fn r16_wasp_agent_is_told_of_where_memory_is_overcommitted() {
     }
 }
 
-/// Fault R19: swap is for workers; where masters carry virtual machines that is said, and where there are no others there is none.
+/// Fault R19: swap is for workers; where masters carry virtual machines that is said, and where
+/// there are no others there is none.
 #[test]
 fn r19_what_gets_no_swap_is_said() {
     use profile_sdk::Surroundings;
@@ -182,7 +186,8 @@ fn r18_the_object_that_was_found_is_written() {
     }
 }
 
-/// Observed beside the controllers of 4.17: machines rebooted for swap that no kubelet read of, and memory was overcommitted.
+/// Observed beside the controllers of 4.17: machines rebooted for swap that no kubelet read of, and
+/// memory was overcommitted.
 #[test]
 fn swap_is_no_plan_where_kubelets_read_no_settings() {
     let swap = |arguments: Option<&str>| {

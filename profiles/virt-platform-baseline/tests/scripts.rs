@@ -1,4 +1,5 @@
-//! What runs on machines: its own tests, which run each script against a folder in place of the machine.
+//! What runs on machines: its own tests, which run each script against a folder in place of the
+//! machine.
 
 use std::process::Command;
 

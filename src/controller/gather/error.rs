@@ -1,4 +1,4 @@
-//! What can't be read: nothing is decided then, and the next look starts anew.
+//! What can't be read: nothing is decided then, and the next reconcile starts anew.
 
 use advisor_cluster::{ClusterError, Served};
 use advisor_engine::engine::EngineError;

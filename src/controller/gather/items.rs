@@ -1,4 +1,5 @@
-//! Items: what is known of each draft's object, previewed where it must be, with how far its rollout is.
+//! Items: what is known of each draft's object, previewed where it must be, with how far its
+//! rollout is.
 
 use std::collections::BTreeMap;
 
@@ -85,8 +86,8 @@ impl Gathering<'_> {
         self.ctx.watches.follow_rollouts(self.config, followed);
     }
 
-    /// Whether the item is under way, and its object in effect for its owner. What takes effect on machines is told by these, and
-    /// not by who made it known to them.
+    /// Whether the item is under way, and its object in effect for its owner. What takes effect on
+    /// machines is told by these, and not by who made it known to them.
     fn is_waited_for(&self, item: &PlanItem) -> bool {
         let under_way = self.remembered(&item.name).is_some_and(|item| item.state == ItemState::InProgress);
         let is_done = item.operation == Operation::NoChange && matches!(item.live.rollout, Rollout::Done(_));

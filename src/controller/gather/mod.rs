@@ -57,7 +57,7 @@ pub(super) async fn observe<'a>(
     causes: &Causes,
     memory: &mut Memory,
 ) -> Result<Observed<'a>, GatherError> {
-    // Where an execution ends by this look, nothing is followed any more after it.
+    // If an execution ends with this reconcile, nothing is followed afterwards.
     let updated_before = machines_updated(ctx, status, &memory.plan.items);
     let world = if wanted.deleting || wanted.action == Action::Ignore {
         ctx.stand_aside(&config.name_any(), memory);

@@ -149,7 +149,8 @@ pub(super) fn change(item: Option<&Item>) -> ChangeKind {
 }
 
 impl Gathering<'_> {
-    /// How far `tracked` is. That an execution is done is read live, once, and not believed of a watch.
+    /// How far `tracked` is. That an execution is done is read live, once, and not believed of a
+    /// watch.
     async fn confirmed(&self, item: Option<&Item>, tracked: &Tracked) -> Result<Rollout, GatherError> {
         let change = change(item);
         let rollout = progress(self.ctx, tracked, change).await?;

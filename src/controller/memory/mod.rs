@@ -2,7 +2,7 @@
 //! any moment: it only saves requests.
 //!
 //! ```text
-//!   timing     when to look again: what is due, pauses after errors, gaps between events
+//!   timing     when to reconcile again: what is due, pauses after errors, gaps between events
 //!   plan       what was drafted and previewed, to be used again
 //!   report     the status as it was written last, and what of it is still to be recorded
 //! ```
@@ -28,7 +28,7 @@ pub(super) use timing::Timing;
 pub(super) struct Memory {
     /// The uid of the object that all of this is about.
     pub(super) uid: Option<String>,
-    /// When to look again.
+    /// When to reconcile again.
     pub(super) timing: Timing,
     /// What was planned last.
     pub(super) plan: PlanCache,
@@ -52,10 +52,12 @@ impl Memory {
         Self { uid, ..Self::default() }
     }
 
-    /// Whether to look at the configuration, which is `settled` now, after `news` of what it depends on.
+    /// Whether to reconcile the configuration, which is `settled` now, after `news` of what it
+    /// depends on.
     ///
-    /// An edit of it, what is due and what an execution waits for is never delayed, and delays nothing afterwards; nor are
-    /// kinds that come and go, which is rare, and reported in several steps that follow each other closely.
+    /// An edit of it, what is due and what an execution waits for is never delayed, and delays
+    /// nothing afterwards; nor are kinds that come and go, which is rare, and reported in several
+    /// steps that follow each other closely.
     pub(super) fn call(&mut self, settled: &Settled, news: News, now: Instant) -> Call {
         let Some(known) = self.report.known().filter(|known| known.says_as(settled)) else { return Call::Now };
         if news == News::Kinds {
@@ -72,8 +74,9 @@ impl Memory {
         if gap.is_zero() { Call::Now } else { Call::After(gap) }
     }
 
-    /// Whether nothing that is remembered may be used for the look at the configuration, which is `settled` now: at the first
-    /// look, at the regular one, when a fresh plan was asked for, and before the first write of an execution.
+    /// Whether nothing that is remembered may be used for a reconcile of the configuration, which
+    /// is `settled` now: at the first reconcile, at the regular one, when a fresh plan was asked
+    /// for, and before the first write of an execution.
     pub(super) fn needs_everything(&mut self, settled: &Settled) -> bool {
         let (asked, first_write) = (self.report.is_replan_asked(settled), settled.is_first_write());
         if first_write || asked {
@@ -91,7 +94,7 @@ impl Memory {
         self.timing.has_failed(name, is_race)
     }
 
-    /// A look ended without an error.
+    /// A reconcile ended without an error.
     pub(super) fn has_succeeded(&mut self) {
         self.timing.has_succeeded();
         self.report.failed = None;

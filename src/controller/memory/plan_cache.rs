@@ -32,7 +32,8 @@ pub(in crate::controller) struct PlanCache {
     /// Since when an item can't be planned because of an obstacle that may disappear without a
     /// person.
     blocked_since: Option<Instant>,
-    /// Since when the owners of unchanged objects have reported that something is wrong with them, by item.
+    /// Since when the owners of unchanged objects have reported that something is wrong with them,
+    /// by item.
     troubles: BTreeMap<String, Instant>,
     /// Since when the objects of items that are waited for have been in effect.
     in_effect: BTreeMap<String, Timestamp>,
@@ -128,7 +129,8 @@ impl PlanCache {
         }
     }
 
-    /// For how long something that may pass by itself has kept a plan from being made, this time included.
+    /// For how long something that may pass by itself has kept a plan from being made, this time
+    /// included.
     pub(in crate::controller) fn blocked_for(&mut self) -> Duration {
         self.blocked_since.get_or_insert_with(Instant::now).elapsed()
     }

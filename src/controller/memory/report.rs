@@ -1,4 +1,5 @@
-//! The configuration as it was when the last look ended, and what of its report is still to be done.
+//! The configuration as it was when the last reconcile ended, and what of its report is still to be
+//! done.
 
 use advisor_core::api::{self, Action, Item, Operation, Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 use advisor_core::plan::status::conditions;
@@ -36,23 +37,24 @@ pub(in crate::controller) struct Settled {
 }
 
 impl LastReport {
-    /// The configuration as it was when it was looked at last.
+    /// The configuration as it was when it was reconciled last.
     pub(super) fn known(&self) -> Option<&Settled> {
         self.settled.as_ref().or(self.failed.as_ref())
     }
 
-    /// A look at the configuration, which was `seen` at its beginning, has failed.
+    /// A reconcile of the configuration, which was `seen` at its beginning, has failed.
     pub(super) fn has_failed(&mut self, seen: Settled) {
         // The status may have been written before the failure.
         self.failed = self.settled.take().filter(|written| written.says_as(&seen)).or(Some(seen));
     }
 
-    /// Whether nobody has looked yet, or a fresh plan was asked for since.
+    /// Whether this is the first reconcile, or a fresh plan was asked for since.
     pub(super) fn is_replan_asked(&self, now: &Settled) -> bool {
         self.settled.as_ref().is_none_or(|before| before.replan != now.replan)
     }
 
-    /// Whether `config`, which a cache shows, is what our last status write replaced: the event of that write is on its way.
+    /// Whether `config`, which a cache shows, is what our last status write replaced: the event of
+    /// that write is on its way.
     pub(in crate::controller) fn is_replaced(&self, config: &VirtPlatformConfig) -> bool {
         let version = config.resource_version();
         version.is_some() && version == self.replaced_version

@@ -1,4 +1,4 @@
-//! When a configuration is looked at: tables of what has happened and what is done.
+//! When a configuration is reconciled: tables of what has happened and what is done.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn hurried() -> (Memory, Instant) {
     let mut memory = settled_memory();
     let now = Instant::now();
     while memory.call(&settled(1, None), News::Objects, now) == Call::Now {
-        memory.timing.look_ended(now);
+        memory.timing.reconcile_ended(now);
     }
     (memory, now)
 }
@@ -69,7 +69,7 @@ fn t19_the_steps_of_an_execution_delay_nothing_after_it() {
     for step in 0..1000 {
         let step = now + Duration::from_millis(20 * step);
         assert_eq!(memory.call(&executing, News::Objects, step), Call::Now);
-        memory.timing.look_ended(step);
+        memory.timing.reconcile_ended(step);
     }
     let drift = now + Duration::from_secs(21);
     assert_eq!(memory.call(&settled(1, None), News::Objects, drift), Call::Now);

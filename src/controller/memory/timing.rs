@@ -1,4 +1,5 @@
-//! When to look at a configuration again: what is due, and the pauses after errors and between events.
+//! When to reconcile a configuration again: what is due, and the pauses after errors and between
+//! events.
 
 use std::time::Duration;
 
@@ -8,17 +9,17 @@ use tokio::time::Instant;
 use super::pacing::Pacing;
 use crate::controller::schedule::RESYNC;
 
-/// After a look that failed.
+/// After a reconcile that failed.
 pub(super) const AFTER_ERROR: Backoff = Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(60) };
 
-/// When to look at one configuration again.
+/// When to reconcile one configuration again.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Timing {
     /// When to reconcile without an event.
     due: Option<Instant>,
     /// How closely reconciles that only events cause may follow each other.
     pacing: Pacing,
-    /// How many looks failed, one after the other.
+    /// How many reconciles failed, one after the other.
     errors: u32,
     /// How many of them because something moved meanwhile.
     races: u32,
@@ -37,18 +38,18 @@ impl Timing {
         self.due.map_or(RESYNC, |due| due.saturating_duration_since(Instant::now()))
     }
 
-    /// Look again after `pause`, whatever was said before.
+    /// Reconcile again after `pause`, whatever was said before.
     pub(in crate::controller) fn set(&mut self, pause: Duration) {
         self.due = Some(Instant::now() + pause);
     }
 
-    /// Look again after `pause` at the latest.
+    /// Reconcile again after `pause` at the latest.
     pub(in crate::controller) fn set_at_latest(&mut self, pause: Duration) {
         let at_latest = Instant::now() + pause;
         self.due = Some(self.due.map_or(at_latest, |due| due.min(at_latest)));
     }
 
-    /// Whether the last look failed.
+    /// Whether the last reconcile failed.
     pub(super) fn is_failing(&self) -> bool {
         self.errors > 0
     }
@@ -58,7 +59,8 @@ impl Timing {
         self.failing_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// How long an event that has come by `now` has to wait. Where that is nothing, its look begins.
+    /// How long an event that has come by `now` has to wait. Where that is nothing, its reconcile
+    /// begins.
     pub(super) fn gap(&mut self, now: Instant) -> Duration {
         // A pause after races that each event cuts short is none.
         let pause = self.due.filter(|_| self.races > 1).map(|due| due.saturating_duration_since(now));
@@ -69,12 +71,13 @@ impl Timing {
         gap
     }
 
-    /// A look has ended, however.
-    pub(in crate::controller) fn look_ended(&mut self, now: Instant) {
+    /// A reconcile has ended, however.
+    pub(in crate::controller) fn reconcile_ended(&mut self, now: Instant) {
         self.pacing.end(now);
     }
 
-    /// A look failed. Returns the pause until the next one; `is_race` says that something has only moved meanwhile.
+    /// A reconcile failed. Returns the pause until the next one; `is_race` says that something has
+    /// only moved meanwhile.
     pub(super) fn has_failed(&mut self, name: &str, is_race: bool) -> Duration {
         let pause = self.pause_after_error(name);
         self.races = if is_race { self.races.saturating_add(1) } else { 0 };
@@ -90,7 +93,7 @@ impl Timing {
         spread(AFTER_ERROR.after(self.errors), name, self.errors)
     }
 
-    /// A look ended without an error.
+    /// A reconcile ended without an error.
     pub(in crate::controller) fn has_succeeded(&mut self) {
         self.errors = 0;
         self.races = 0;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::Context;
-use super::error::LookError;
+use super::error::ReconcileError;
 use super::memory::{LastReport, Memory, Settled, Timing};
 use advisor_cluster::{ClusterError, Note};
 use advisor_core::api::{Phase, VirtPlatformConfig, VirtPlatformConfigStatus as Status};
@@ -23,7 +23,7 @@ use store::{StoredStatus, write_status};
 /// When to record again what could not be recorded.
 const RECORD_AGAIN: Duration = Duration::from_secs(10);
 
-/// Records what a crash, or an error, has kept from the audit trail.
+/// Records the events that a crash or an error has kept from the audit trail.
 pub(super) async fn record_lost_events(
     ctx: &Context,
     config: &VirtPlatformConfig,
@@ -36,8 +36,8 @@ pub(super) async fn record_lost_events(
     }
 }
 
-/// Reports what has become of a configuration that was `seen`: its status is `new` now. `planned_in` is how long the plan took,
-/// if one was made.
+/// Reports what has become of a configuration that was `seen`: its status is `new` now.
+/// `planned_in` is how long the plan took, if one was made.
 pub(super) async fn report(
     ctx: &Context,
     config: &VirtPlatformConfig,
@@ -46,7 +46,7 @@ pub(super) async fn report(
     planned_in: Duration,
     memory: &mut Memory,
     now: Timestamp,
-) -> Result<(), LookError> {
+) -> Result<(), ReconcileError> {
     let plan = match &seen.world {
         World::Planned(plan) => Some(plan),
         World::Unread | World::Invalid(_) | World::Missing(_) | World::Rollouts(_) => None,
@@ -73,7 +73,7 @@ async fn write_if_new(
     last: &mut LastReport,
     timing: &mut Timing,
     now: Timestamp,
-) -> Result<(), LookError> {
+) -> Result<(), ReconcileError> {
     let name = config.name_any();
     let mut settled = Settled::of(config);
     last.deferred = false;
@@ -94,9 +94,9 @@ async fn write_if_new(
     last.recorded &= written.is_ok();
     let mut written = match written {
         Err(ClusterError::Refused(refusal)) if refusal.is_too_large() => {
-            return Err(LookError::NoRoom(tell_no_room(ctx, config, now).await));
+            return Err(ReconcileError::NoRoom(tell_no_room(ctx, config, now).await));
         }
-        written => written.map_err(LookError::Status)?,
+        written => written.map_err(ReconcileError::Status)?,
     };
     last.replaced_version = replaced(config, &written);
     conditions::retain_ours(&mut written.status.conditions);

@@ -1,4 +1,5 @@
-//! What can't be read, said in the status: the world that a plan is made from, or the configuration itself.
+//! What can't be read, said in the status: the world that a plan is made from, or the configuration
+//! itself.
 
 use kube::ResourceExt;
 use kube::core::error_boundary::InvalidObject;

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use crate::counts;
 use crate::observer::{Observer, configs};
 
-/// How much faster than real machines the simulated ones update. Nothing that depends on it is measured.
+/// How much faster than real machines the simulated ones update. Nothing that depends on it is
+/// measured.
 const SPEED: f64 = 20.0;
 /// How long the operator may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -62,7 +63,8 @@ impl Bench {
         Observer::start(&self.admin)
     }
 
-    /// Edits the configuration as kubectl does. Returns when it was sent, and the generation it made.
+    /// Edits the configuration as kubectl does. Returns when it was sent, and the generation it
+    /// made.
     pub async fn patch(&self, spec: Value) -> Result<(Instant, i64)> {
         let params = PatchParams { field_manager: Some("kubectl-patch".to_owned()), ..PatchParams::default() };
         let body = Patch::Merge(json!({"spec": spec}));

@@ -51,7 +51,8 @@ impl Counts {
         self.count(|request| !request.is_watch())
     }
 
-    /// The same without the reads of what pools have rendered, which are counted apart: one for each pool.
+    /// The same without the reads of what pools have rendered, which are counted apart: one for
+    /// each pool.
     pub fn requests_but_rendered(&self) -> usize {
         self.count(|request| !request.is_watch() && !request.name.starts_with("rendered-"))
     }

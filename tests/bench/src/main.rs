@@ -1,6 +1,6 @@
-//! `make bench`: what the operator costs, measured from outside: requests from the audit log of a real API server, times
-//! as a client sees them, memory as the kernel counts it. Prints one table, beside the bounds of the project and the
-//! figures of the Go program.
+//! `make bench`: what the operator costs, measured from outside: requests from the audit log of a
+//! real API server, times as a client sees them, memory as the kernel counts it. Prints one table,
+//! beside the bounds of the project and the figures of the Go program.
 //!
 //! A missed bound is said in its row and does not fail the program.
 

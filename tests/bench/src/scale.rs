@@ -1,4 +1,5 @@
-//! `make bench-scale`: a large cluster, and one of a tenth of it in the same table, so that growth is seen.
+//! `make bench-scale`: a large cluster, and one of a tenth of it in the same table, so that growth
+//! is seen.
 
 mod cuts;
 mod fill;

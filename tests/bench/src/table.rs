@@ -111,7 +111,8 @@ impl fmt::Display for Plain {
 }
 
 impl Table {
-    /// Adds a figure; the median counts. `go` is what the Go program was measured at, on a machine like this.
+    /// Adds a figure; the median counts. `go` is what the Go program was measured at, on a machine
+    /// like this.
     pub fn row(&mut self, figure: impl Into<String>, ours: &Figure, bound: Bound, go: &'static str) {
         let (text, kept) = match bound {
             Bound::AtMost(most) => (format!("at most {}", Amount(most, ours.unit)), Some(ours.median() <= most)),

@@ -32,7 +32,8 @@ fn wave(wave: u32, draft: Draft) -> Draft {
     Draft { wave, ..draft }
 }
 
-/// P19: no server can preview it yet; after the earlier item it is a plan of its own, with another digest.
+/// P19: no server can preview it yet; after the earlier item it is a plan of its own, with another
+/// digest.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p19_what_an_earlier_item_brings_is_deferred_and_planned_anew_afterwards() {
     let mut world = World::start(&[]).await;

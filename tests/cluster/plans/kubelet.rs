@@ -1,4 +1,5 @@
-//! KubeletConfigs on their way to the machines: traps of the real controllers, played by the simulator.
+//! KubeletConfigs on their way to the machines: traps of the real controllers, played by the
+//! simulator.
 
 use std::time::Duration;
 
@@ -48,7 +49,8 @@ async fn progress_of(world: &World, wanted: &Value, change: ChangeKind) -> Rollo
     progress(world, &world.pools.snapshot(&live).expect("it is tracked"), change).await
 }
 
-/// What is said of it until it is done: `change` says how it was changed, if it was not removed from pool worker.
+/// What is said of it until it is done: `change` says how it was changed, if it was not removed
+/// from pool worker.
 async fn told_until_done(world: &World, wanted: &Value, change: Option<ChangeKind>) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     let removed = Tracked::Removed { target: TargetRef::of(wanted), pools: vec!["worker".to_owned()] };
@@ -98,7 +100,8 @@ async fn a_kubelet_config_is_done_when_every_machine_has_what_was_made_of_it_als
     told_until_done(&world, &wanted, Some(ChangeKind::Edited)).await;
     assert!(machines_have(&world, "422").await);
 
-    // Removed, it and what was made of it are gone at once, and the pool says Updated until it has rendered without it.
+    // Removed, it and what was made of it are gone at once, and the pool says Updated until it has
+    // rendered without it.
     world.delete(&wanted).await;
     while world.get(&wanted).await.is_some() {
         tokio::time::sleep(Duration::from_millis(5)).await;

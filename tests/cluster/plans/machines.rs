@@ -150,7 +150,8 @@ async fn m15_files_and_units_are_shown_as_the_machine_will_have_them() {
         changed.review.diff
     );
 
-    // The digest is of what travels: another encoding of the same contents is another plan, and is seen.
+    // The digest is of what travels: another encoding of the same contents is another plan, and is
+    // seen.
     let mut percent = swap("#!/bin/sh\nset -e\nswapon -a\n", json!([]));
     percent["spec"]["config"]["storage"]["files"][0]["contents"]["source"] =
         json!("data:,%23!/bin/sh%0Aset%20-e%0Aswapon%20-a%0A");
@@ -162,7 +163,8 @@ async fn m15_files_and_units_are_shown_as_the_machine_will_have_them() {
     assert!(with_blob.review.diff.contains("3 bytes of binary contents, sha256 "), "{}", with_blob.review.diff);
 }
 
-/// KubeletConfigs: the pools they select, and what the controllers would refuse after the server has taken it.
+/// KubeletConfigs: the pools they select, and what the controllers would refuse after the server
+/// has taken it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kubelet_config_says_whose_kubelets_restart() {
     let world = World::with_machines().await;
@@ -203,8 +205,8 @@ async fn a_kubelet_config_says_whose_kubelets_restart() {
     );
 }
 
-/// What machines must have is all of the object, also what others put into it: else an edit would be waited for in vain.
-/// What is kept of the object to track it.
+/// What machines must have is all of the object, also what others put into it: else an edit would
+/// be waited for in vain. What is kept of the object to track it.
 fn tracked(item: &PlanItem) -> &Value {
     match item.live.followed.as_ref() {
         Some(Tracked::Object(object)) => object,
@@ -249,7 +251,8 @@ async fn what_a_pool_has_rendered_is_read_once_for_all_items() {
     assert_eq!(asked.iter().filter(|request| request.name.starts_with("rendered-")).count(), 1);
 }
 
-/// A label that moves an object takes it from the machines of one pool and gives it to those of another.
+/// A label that moves an object takes it from the machines of one pool and gives it to those of
+/// another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_role_that_moves_reboots_both_pools() {
     let world = World::with_machines().await;

@@ -78,7 +78,8 @@ async fn s3_entries_of_others_that_an_atomic_list_loses_are_said() {
     assert!(item.review.diff.contains("\n-  - Theirs\n-  - AlsoTheirs\n"), "{}", item.review.diff);
 }
 
-/// S1: what we gave up and others own too stays, and so does what should not be there; both are said.
+/// S1: what we gave up and others own too stays, and so does what should not be there; both are
+/// said.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s1_what_an_apply_can_not_take_away_is_said() {
     let world = World::start(&[]).await;
@@ -146,8 +147,8 @@ async fn n1_a_default_of_the_server_beside_our_field_is_said() {
     }
 }
 
-/// S19: our name with another operation, subresource or ending is not ours; the name without a profile is that of the Go
-/// program, whose fields the reviewed plan takes over.
+/// S19: our name with another operation, subresource or ending is not ours; the name without a
+/// profile is that of the Go program, whose fields the reviewed plan takes over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s19_what_an_earlier_version_owns_is_taken_over_and_said() {
     let world = World::start(&[]).await;
@@ -238,7 +239,8 @@ fn removal(name: &str) -> profile_sdk::Draft {
     profile_sdk::Draft::new("item", Body::Remove(target), "is not wanted any more")
 }
 
-/// A removal takes the object where it is ours alone, our fields where others have a part in it, and nothing that never was ours.
+/// A removal takes the object where it is ours alone, our fields where others have a part in it,
+/// and nothing that never was ours.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     let world = World::start(&[]).await;
@@ -313,7 +315,8 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     assert_eq!(world.try_execute(&goes).await.unwrap().1, None);
 }
 
-/// What is read off an object of conflicts is what the server says of them: whoever changed the field, and however.
+/// What is read off an object of conflicts is what the server says of them: whoever changed the
+/// field, and however.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conflicts_read_off_the_object_are_those_of_the_server() {
     let world = World::start(&[]).await;

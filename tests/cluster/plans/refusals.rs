@@ -1,4 +1,5 @@
-//! What the server will not do: each refusal blocks its item, says what to do, and hides no other item.
+//! What the server will not do: each refusal blocks its item, says what to do, and hides no other
+//! item.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,8 @@ fn blocked(item: &PlanItem, says: &str) {
     assert!(item.review.message.contains(says), "{says}: {}", item.review.message);
 }
 
-/// Plans until the item is blocked with that text: policies and rights take effect a moment after they are stored.
+/// Plans until the item is blocked with that text: policies and rights take effect a moment after
+/// they are stored.
 async fn becomes_blocked(world: &World, object: &Value, says: &str) -> PlanItem {
     let fits = |item: &PlanItem| item.operation == Operation::Blocked && item.review.message.contains(says);
     world.until(object, says, fits).await
@@ -72,7 +74,8 @@ async fn s16_what_the_served_schema_does_not_know_is_said_with_the_field() {
     ] {
         blocked(&world.item(&widget(spec)).await, says);
     }
-    // What a free-form part takes is taken, misspelt or not: only the profile's own tests find that.
+    // What a free-form part takes is taken, misspelt or not: only the profile's own tests find
+    // that.
     assert_eq!(world.item(&widget(json!({"free": {"mispelt": 1}}))).await.operation, Operation::Create);
 
     let Some(crd) = controlplane::real_crd("descheduler/kubedeschedulers-ocp-4.14.yaml") else {
@@ -182,8 +185,8 @@ async fn a_missing_right_is_told_as_the_rule_to_add() {
     assert!(reading.review.message.contains("a Role in namespace default"), "{}", reading.review.message);
 }
 
-/// W1: a webhook without dry-run support. No server of today stores such a webhook, so its answer is played; the text is the
-/// real one.
+/// W1: a webhook without dry-run support. No server of today stores such a webhook, so its answer
+/// is played; the text is the real one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w1_a_webhook_that_supports_no_dry_run_blocks_with_its_name() {
     let mut world = World::start(&[]).await;
@@ -289,7 +292,8 @@ async fn faults_of_a_profile_are_blocked_items_or_a_clear_error() {
     }
     assert!(world.plane.audit().since(&mark).iter().all(|request| request.verb != "patch"), "nothing of it is sent");
 
-    // A YAML template with a number that JSON can't hold is an error of the template, with its name.
+    // A YAML template with a number that JSON can't hold is an error of the template, with its
+    // name.
     let nan = profile_sdk::render("widget.yaml", "spec: {size: .nan}", &()).unwrap_err().to_string();
     assert!(nan.contains("widget.yaml"), "{nan}");
 

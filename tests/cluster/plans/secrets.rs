@@ -44,7 +44,8 @@ impl<'a> MakeWriter<'a> for Log {
     }
 }
 
-/// X3, X5: a changed value is visible as changed, a new and a gone key by its name, and what is sent is the real thing.
+/// X3, X5: a changed value is visible as changed, a new and a gone key by its name, and what is
+/// sent is the real thing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x3_a_changed_secret_is_visible_as_changed_without_its_value() {
     let world = World::start(&[]).await;
@@ -70,7 +71,8 @@ async fn x3_a_changed_secret_is_visible_as_changed_without_its_value() {
     assert_eq!((again.operation, again.review.diff.as_str()), (Operation::NoChange, ""));
 }
 
-/// X1, X7: the server's own words quote the object, and clients log what they get. Nothing of it comes out.
+/// X1, X7: the server's own words quote the object, and clients log what they get. Nothing of it
+/// comes out.
 #[test]
 fn x1_x7_no_secret_comes_out_of_errors_or_logs_of_any_level() {
     // One thread, so that everything is logged to the same place.

@@ -1,4 +1,5 @@
-//! What a plan shows is what the server does: nothing hidden, nothing false, nothing that changes by itself.
+//! What a plan shows is what the server does: nothing hidden, nothing false, nothing that changes
+//! by itself.
 
 use advisor_core::api::Operation;
 use advisor_core::plan::status::Written;
@@ -8,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::world::{World, config_map, draft, widget};
 
-/// S10, S2: for each pair of states the real apply gives what the preview showed, and changes nothing where the plan says so.
+/// S10, S2: for each pair of states the real apply gives what the preview showed, and changes
+/// nothing where the plan says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s10_the_real_apply_gives_what_the_preview_showed() {
     let world = World::start(&[]).await;
@@ -202,7 +204,8 @@ metadata: {name: stamp}
 spec: {policyName: stamp}
 "#;
 
-/// W3: what admission adds or replaces is in the preview, in the digest, and is no drift afterwards.
+/// W3: what admission adds or replaces is in the preview, in the digest, and is no drift
+/// afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w3_what_admission_makes_of_it_is_what_is_shown() {
     let world = World::start(&[]).await;
@@ -251,7 +254,8 @@ async fn s10_a_result_that_is_not_the_reviewed_one_is_a_failure() {
     lift_from_real_writes(&world).await;
 }
 
-/// T12: so it is where admission adds only what is not ours: paths beside it are reviewed. Their values may be others each time.
+/// T12: so it is where admission adds only what is not ours: paths beside it are reviewed. Their
+/// values may be others each time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t12_what_admission_adds_beside_ours_at_the_real_write_alone_is_a_failure() {
     let world = World::start(&[]).await;
@@ -259,7 +263,8 @@ async fn t12_what_admission_adds_beside_ours_at_the_real_write_alone_is_a_failur
     let is_stamped = |object: &Value| object["metadata"]["annotations"]["policy/validated"] == "true";
     install_for_real_writes(&world, &beside, is_stamped).await;
     for spec in [json!({"size": 2}), json!({"size": 3})] {
-        // Where it is there already, as at the second write, a real write changes nothing beside ours.
+        // Where it is there already, as at the second write, a real write changes nothing beside
+        // ours.
         let item = world.item(&widget(spec)).await;
         let is_new = item.operation == Operation::Create;
         let (written, object) = world.try_execute(&item).await.unwrap();
@@ -292,7 +297,8 @@ async fn t12_another_value_beside_ours_at_each_write_is_no_failure() {
     lift_stamp(&world).await;
 }
 
-/// Installs the policy `stamp` so that it acts on real writes alone, and waits until it does: a moment after it is stored.
+/// Installs the policy `stamp` so that it acts on real writes alone, and waits until it does: a
+/// moment after it is stored.
 async fn install_for_real_writes(world: &World, policy: &str, acts: impl Fn(&Value) -> bool) {
     let real = "  matchConditions:\n  - {name: real, expression: \"!request.dryRun\"}\n  mutations:";
     world.install(&policy.replace("  mutations:", real)).await;
@@ -467,7 +473,8 @@ async fn s9_defaults_of_real_kinds_make_no_diff() {
     }
 }
 
-/// P3: the digest does not depend on which request was answered first, nor on the process that asked.
+/// P3: the digest does not depend on which request was answered first, nor on the process that
+/// asked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p3_a_plan_of_many_items_has_one_digest() {
     let mut world = World::start(&[]).await;
@@ -507,7 +514,8 @@ async fn a_plan_of_n_items_costs_at_most_three_requests_each() {
     let requests: Vec<_> =
         world.plane.audit().since(&mark).into_iter().filter(|request| request.user == "planner").collect();
     assert_eq!(plan.items.iter().filter(|item| item.operation == Operation::Create).count(), 5);
-    // A GET and a dry run each; where somebody else owns the field one more, forced; and what is served.
+    // A GET and a dry run each; where somebody else owns the field one more, forced; and what is
+    // served.
     assert_eq!(requests.len(), 10 + 10 + 5 + 1, "{requests:#?}");
     assert!(requests.len() <= 3 * 10 + 3);
     let gets: Vec<_> = requests

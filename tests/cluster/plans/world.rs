@@ -184,7 +184,8 @@ impl World {
         api.delete(&name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Plans `object` until its item fits: admission takes effect a moment after it is stored or deleted.
+    /// Plans `object` until its item fits: admission takes effect a moment after it is stored or
+    /// deleted.
     pub async fn until(&self, object: &Value, what: &str, fits: impl Fn(&PlanItem) -> bool) -> PlanItem {
         let mut last = None;
         for _ in 0..200 {
@@ -198,8 +199,8 @@ impl World {
         panic!("{what} did not come: {last:#?}");
     }
 
-    /// Ends admission that a test has installed, by (apiVersion, kind, name): the next test gets the same server. `probe` is
-    /// planned without it again when it is gone.
+    /// Ends admission that a test has installed, by (apiVersion, kind, name): the next test gets
+    /// the same server. `probe` is planned without it again when it is gone.
     pub async fn lift(&self, installed: &[(&str, &str, &str)], probe: &Value, fits: impl Fn(&PlanItem) -> bool) {
         for (api_version, kind, name) in installed {
             self.delete(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})).await;

@@ -1,4 +1,5 @@
-//! The model of SECURITY.md, by real users on the real server: what viewers, editors and approvers can cause and read, and what not.
+//! The model of SECURITY.md, by real users on the real server: what viewers, editors and approvers
+//! can cause and read, and what not.
 
 mod others;
 
@@ -235,7 +236,8 @@ async fn an_editor_causes_no_write_whatever_is_edited() {
     cast.finish().await;
 }
 
-/// An approver names the plan that was read; an editor has edited something meanwhile, seen by the operator or not.
+/// An approver names the plan that was read; an editor has edited something meanwhile, seen by the
+/// operator or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_edit_between_reading_and_approving_is_not_approved_with_it() {
     let cast = Cast::set().await;
@@ -261,7 +263,8 @@ async fn an_edit_between_reading_and_approving_is_not_approved_with_it() {
         .collect::<Vec<_>>()
     {
         let deeds = edits().into_iter().find(|deeds| format!("{deeds:?}") == edited).unwrap();
-        // The first plan of a new object is nobody's change of another one: the action approves it, and only a hash tells it apart.
+        // The first plan of a new object is nobody's change of another one: the action approves it,
+        // and only a hash tells it apart.
         if matches!(deeds.first(), Some(Delete)) && !by_hash {
             continue;
         }
@@ -287,7 +290,8 @@ async fn an_edit_between_reading_and_approving_is_not_approved_with_it() {
     cast.finish().await;
 }
 
-/// Who reads configurations reads what diffs quote of targets, changes nothing, and nobody of all of them writes a status.
+/// Who reads configurations reads what diffs quote of targets, changes nothing, and nobody of all
+/// of them writes a status.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_viewer_reads_what_plans_quote_and_changes_nothing() {
     let cast = Cast::set().await;

@@ -1,4 +1,5 @@
-//! Whoever may write something else than configurations: targets, inputs, or what the operator's own account may write.
+//! Whoever may write something else than configurations: targets, inputs, or what the operator's
+//! own account may write.
 
 use advisor_core::api::{Action, Item, Operation, Phase, VirtPlatformConfig, VirtPlatformConfigStatus};
 use advisor_core::plan::overrides::{IGNORE, MODE, PATCH};
@@ -41,8 +42,8 @@ fn of<'a>(status: &'a VirtPlatformConfigStatus, name: &str) -> &'a Item {
     status.items.iter().find(|item| item.name == name).unwrap()
 }
 
-/// Even where approval is automatic and the lock is bypassed, whoever may annotate a target only blocks it or sets it aside, and each
-/// annotation and its end make another plan.
+/// Even where approval is automatic and the lock is bypassed, whoever may annotate a target only
+/// blocks it or sets it aside, and each annotation and its end make another plan.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_annotator_blocks_or_sets_aside_one_item_and_causes_no_write() {
     let stage = Stage::set().await;
@@ -84,7 +85,8 @@ async fn an_annotator_blocks_or_sets_aside_one_item_and_causes_no_write() {
     stage.finish(running).await;
 }
 
-/// Whoever may write what a profile reads causes another plan, which waits whatever the approval policy is.
+/// Whoever may write what a profile reads causes another plan, which waits whatever the approval
+/// policy is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_writer_of_inputs_causes_another_plan_and_no_write() {
     let stage = Stage::set().await;
@@ -114,7 +116,8 @@ async fn a_writer_of_inputs_causes_another_plan_and_no_write() {
     stage.finish(running).await;
 }
 
-/// The operator's own account approves nothing, and has none of the rights that would make it worth stealing.
+/// The operator's own account approves nothing, and has none of the rights that would make it worth
+/// stealing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_operators_account_approves_nothing_and_grants_itself_nothing() {
     let stage = Stage::set().await;
@@ -151,8 +154,8 @@ async fn the_operators_account_approves_nothing_and_grants_itself_nothing() {
     assert_eq!(stage.configs().get(NAME).await.unwrap().spec.action, Action::DryRun);
 }
 
-/// What is too much blocks what it is about, and says how much may be: an item for its target's annotation, all of them for the list of
-/// excluded objects.
+/// What is too much blocks what it is about, and says how much may be: an item for its target's
+/// annotation, all of them for the list of excluded objects.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bounds_of_what_others_annotate_block_and_say_so() {
     let stage = Stage::set().await;

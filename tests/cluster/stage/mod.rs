@@ -1,5 +1,5 @@
-//! A server with plain kinds and profiles that want what a test tells them to: for what no real profile shows yet, or only
-//! with much around it.
+//! A server with plain kinds and profiles that want what a test tells them to: for what no real
+//! profile shows yet, or only with much around it.
 
 pub mod profile;
 
@@ -227,7 +227,8 @@ impl Stage {
         fixture::requests(&self.plane, mark)
     }
 
-    /// Waits until the operator has come to rest, and sees that it stays so: nothing is asked and nothing is written.
+    /// Waits until the operator has come to rest, and sees that it stays so: nothing is asked and
+    /// nothing is written.
     pub async fn rest(&self) {
         fixture::comes_to_rest(&self.plane).await;
         fixture::stays_at_rest(&self.plane).await;

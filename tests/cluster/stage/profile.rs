@@ -1,5 +1,6 @@
-//! Profiles for tests whose options say what they want: `{"items": [...], "reads": [...], "exclusions": ...}`. An item may have a
-//! `feature` and `needs`. With `panic` the profile has a fault.
+//! Profiles for tests whose options say what they want: `{"items": [...], "reads": [...],
+//! "exclusions": ...}`. An item may have a `feature` and `needs`. With `panic` the profile has a
+//! fault.
 
 use profile_sdk::{
     About, Access, Body, Declared, Draft, DraftError, Impact, Inputs, Kind, LeftOutFeature, OptionsError, Planner,
@@ -174,7 +175,8 @@ pub fn item(name: &str, wave: u32, spec: Value) -> Value {
     json!({"name": name, "wave": wave, "object": object("Widget", name, spec)})
 }
 
-/// The item called `name` whose size is that of the object called "source" of `kind`: options of a profile, with `others` beside it.
+/// The item called `name` whose size is that of the object called "source" of `kind`: options of a
+/// profile, with `others` beside it.
 pub fn following(name: &str, kind: &str, others: &[Value]) -> Value {
     let mut follower = item(name, 0, json!({}));
     follower["from"] = json!("/spec/size");

@@ -100,7 +100,8 @@ impl Process {
             .arg(program)
             .args(args)
             .current_dir(guard.folder())
-            // ETCD_* and the like would change what runs; PATH is for a wrapper script in KUBEBUILDER_ASSETS.
+            // ETCD_* and the like would change what runs; PATH is for a wrapper script in
+            // KUBEBUILDER_ASSETS.
             .env_clear()
             .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
             .env("TMPDIR", guard.folder())

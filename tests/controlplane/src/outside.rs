@@ -1,16 +1,20 @@
-//! Test data and programs that are not part of the repository: CRDs of other projects, `patch`, and the tools of `make tools`.
+//! Test data and programs that are not part of the repository: CRDs of other projects, `patch`, and
+//! the tools of `make tools`.
 //!
-//! A test that lacks one of them calls [`left_out`] and returns: under CI that fails, and elsewhere `make test` ends with a line that names it.
+//! A test that lacks one of them calls [`left_out`] and returns: under CI that fails, and elsewhere
+//! `make test` ends with a line that names it.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The CRD that its project publishes, as a file to install: `file` is a path such as `hco/hyperconvergeds-main.yaml`, or a folder.
+/// The CRD that its project publishes, as a file to install: `file` is a path such as
+/// `hco/hyperconvergeds-main.yaml`, or a folder.
 ///
-/// It is looked for in `ADVISOR_TEST_CRDS`, then, for `openshift/`, in what `make crds` collects, and then beside the checkout in
-/// `../shared/crds`. `None` means that the test can't run, which has been reported.
+/// It is looked for in `ADVISOR_TEST_CRDS`, then, for `openshift/`, in what `make crds` collects,
+/// and then beside the checkout in `../shared/crds`. `None` means that the test can't run, which
+/// has been reported.
 ///
 /// # Panics
 ///
@@ -48,8 +52,9 @@ fn collected() -> Option<&'static Path> {
     FOLDER.get_or_init(collect).as_deref()
 }
 
-/// Tells that the test that calls it is left out, or a part of it, because `missing` is: on its own standard error, and in the file
-/// that `ADVISOR_TEST_LEFT_OUT` names, which `make test` reads at the end.
+/// Tells that the test that calls it is left out, or a part of it, because `missing` is: on its own
+/// standard error, and in the file that `ADVISOR_TEST_LEFT_OUT` names, which `make test` reads at
+/// the end.
 ///
 /// # Panics
 ///

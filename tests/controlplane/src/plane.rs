@@ -194,7 +194,8 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Starts the API server on the same port and waits until it serves; resumes it if it was paused.
+    /// Starts the API server on the same port and waits until it serves; resumes it if it was
+    /// paused.
     ///
     /// # Errors
     /// If it does not start.

@@ -1,5 +1,5 @@
-//! The stage on which the demo plays and the benchmarks measure: a control plane with everything that
-//! load-aware rebalancing meets, and the operator's program running on it.
+//! The stage on which the demo plays and the benchmarks measure: a control plane with everything
+//! that load-aware rebalancing meets, and the operator's program running on it.
 //!
 //! Needs nothing from outside of the repository but the programs of the control plane.
 

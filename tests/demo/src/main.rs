@@ -1,5 +1,6 @@
-//! `make demo`: takes load-aware rebalancing from the advertised profile to drift and back, with the commands that a
-//! user would type, on a real API server. Then it stays up, to be tried out; `DEMO_ONCE=1` ends it.
+//! `make demo`: takes load-aware rebalancing from the advertised profile to drift and back, with
+//! the commands that a user would type, on a real API server. Then it stays up, to be tried out;
+//! `DEMO_ONCE=1` ends it.
 //!
 //! However it ends, no process and no file is left.
 

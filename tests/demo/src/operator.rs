@@ -1,4 +1,5 @@
-//! The operator as a process beside the servers of its control plane, which it outlives as little as they outlive us.
+//! The operator as a process beside the servers of its control plane, which it outlives as little
+//! as they outlive us.
 
 use std::path::Path;
 
@@ -13,7 +14,8 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Starts `program run` with a kubeconfig; its log is appended to the file `log` in the plane's folder.
+    /// Starts `program run` with a kubeconfig; its log is appended to the file `log` in the plane's
+    /// folder.
     ///
     /// # Errors
     /// If there is no such program.
@@ -21,7 +23,8 @@ impl Operator {
         let program = program.canonicalize().with_context(|| {
             format!("there is no operator at {}: run `cargo build -p virt-advisor`", program.display())
         })?;
-        // As it is deployed, but for the election: it is alone, and each renewal would be a request at rest.
+        // As it is deployed, but for the election: it is alone, and each renewal would be a request
+        // at rest.
         let args =
             ["run", "--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0", "--kubeconfig"];
         let kubeconfig = kubeconfig.display().to_string();

@@ -106,7 +106,8 @@ impl Shell {
         command
             .args(["-c", text])
             .env("KUBECONFIG", &self.kubeconfig)
-            // Neither the user's preferences nor their cache: nothing of this shall be left in their home.
+            // Neither the user's preferences nor their cache: nothing of this shall be left in
+            // their home.
             .env("KUBERC", "off")
             .env("KUBECACHEDIR", self.kubeconfig.with_file_name("kubectl-cache"))
             .stdin(Stdio::null())

@@ -21,7 +21,8 @@ pub const DESCHEDULER_NAMESPACE: &str = "openshift-kube-descheduler-operator";
 /// Field manager of everything that is put there beforehand.
 const MANAGER: &str = "demo";
 
-/// A control plane with everything that load-aware rebalancing meets. Dropping it leaves nothing behind.
+/// A control plane with everything that load-aware rebalancing meets. Dropping it leaves nothing
+/// behind.
 pub struct Stage {
     // In the order of their end: nobody may write any more when the plane goes.
     operator: Option<Operator>,
@@ -40,8 +41,8 @@ fn root() -> PathBuf {
 }
 
 impl Stage {
-    /// Sets everything up but the operator: three workers and a master, a HyperConverged, no descheduler yet. Machines
-    /// update `speed` times as fast as real ones.
+    /// Sets everything up but the operator: three workers and a master, a HyperConverged, no
+    /// descheduler yet. Machines update `speed` times as fast as real ones.
     ///
     /// # Errors
     /// If the API server refuses something.

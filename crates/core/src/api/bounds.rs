@@ -4,15 +4,17 @@ use object::limits::{OBJECT_DEPTH, SPEC_SIZE, SPEC_VALUES, count, depth, size};
 
 use super::VirtPlatformConfigSpec;
 
-/// Why nothing can be planned from `spec`: the place and what to do, in a sentence. `None` if it is within its bounds.
+/// Why nothing can be planned from `spec`: the place and what to do, in a sentence. `None` if it is
+/// within its bounds.
 ///
-/// Counts and lengths of single fields are in the CRD, whose schema the API server enforces; the depth and the size of values that
-/// the schema leaves open can be bounded here only.
+/// Counts and lengths of single fields are in the CRD, whose schema the API server enforces; the
+/// depth and the size of values that the schema leaves open can be bounded here only.
 #[must_use]
 pub fn spec_problem(spec: &VirtPlatformConfigSpec) -> Option<String> {
     for (index, entry) in spec.overrides.iter().enumerate() {
         for (operation, patch) in entry.patch.iter().enumerate() {
-            // A part of it may have been left out already: what is left is deeper than the bound all the same.
+            // A part of it may have been left out already: what is left is deeper than the bound
+            // all the same.
             if patch.value.as_ref().is_some_and(|value| depth(value) > OBJECT_DEPTH / 2) {
                 return Some(format!(
                     "spec.overrides[{index}].patch[{operation}].value is nested more than {} levels deep. Use a flatter value, or remove \

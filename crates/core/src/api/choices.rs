@@ -1,4 +1,5 @@
-//! What an administrator wants otherwise than the profile: overrides of single objects, and items that are set aside.
+//! What an administrator wants otherwise than the profile: overrides of single objects, and items
+//! that are set aside.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;

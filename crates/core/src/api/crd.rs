@@ -1,7 +1,7 @@
 //! The CRD: the derived schema, completed with what the registered profiles bring.
 //!
-//! The enum of profiles, the schemas of their options and the rules that keep options and profile together are assembled
-//! here, so that a new profile edits nothing but the registry.
+//! The enum of profiles, the schemas of their options and the rules that keep options and profile
+//! together are assembled here, so that a new profile edits nothing but the registry.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -18,8 +18,8 @@ use super::spec::VirtPlatformConfig;
 ///
 /// # Panics
 ///
-/// If the derived CRD lacks a property that is completed here, or if a profile's schema makes the CRD unreadable. Both
-/// are faults of the build, caught by the test of the generated file.
+/// If the derived CRD lacks a property that is completed here, or if a profile's schema makes the
+/// CRD unreadable. Both are faults of the build, caught by the test of the generated file.
 #[must_use]
 pub fn crd(profiles: &[&dyn Profile]) -> CustomResourceDefinition {
     serde_json::from_value(document(profiles)).expect("the completed schema is a CRD, as the test of crds/ shows")
@@ -68,7 +68,8 @@ fn document(profiles: &[&dyn Profile]) -> Value {
     crd
 }
 
-/// Makes every member optional but `keys`, and leaves what is missing away: a status of another version is stored as it is.
+/// Makes every member optional but `keys`, and leaves what is missing away: a status of another
+/// version is stored as it is.
 fn require_nothing(schema: &mut Value, keys: &[Value]) {
     let Some(map) = schema.as_object_mut() else { return };
     map.remove("default");
@@ -113,7 +114,8 @@ pub fn options_schema(profile: &dyn Profile) -> Value {
     schema
 }
 
-/// Options and profile go together, in both directions. An empty `options` is refused as the Go program refuses it.
+/// Options and profile go together, in both directions. An empty `options` is refused as the Go
+/// program refuses it.
 fn option_rules(profiles: &[&dyn Profile]) -> Vec<Value> {
     let mut rules = Vec::new();
     for profile in profiles {
@@ -138,8 +140,9 @@ fn option_rules(profiles: &[&dyn Profile]) -> Vec<Value> {
     rules
 }
 
-/// Takes out what a generator for another dialect left: `nullable` (a null is pruned and defaulted then, as the Go
-/// program's CRD does), formats that Kubernetes does not know, bounds written as decimals, titles.
+/// Takes out what a generator for another dialect left: `nullable` (a null is pruned and defaulted
+/// then, as the Go program's CRD does), formats that Kubernetes does not know, bounds written as
+/// decimals, titles.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -177,7 +180,8 @@ fn tidy(schema: &mut Value) {
 mod tests {
     use super::*;
 
-    /// The paths of `schema` that name what a status must have or what is filled in, but for the keys of lists.
+    /// The paths of `schema` that name what a status must have or what is filled in, but for the
+    /// keys of lists.
     fn demands(schema: &Value, keys: &[Value], path: &str, found: &mut Vec<String>) {
         let required = schema["required"].as_array().into_iter().flatten().filter(|member| !keys.contains(member));
         found.extend(required.map(|member| format!("{path}: {member} is required")));

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::status::ApprovedBy;
+use super::approval::{ApprovedBy, Replaced};
 use super::time;
 
 /// An earlier plan.
@@ -69,22 +69,4 @@ pub struct SupersededPlan {
     /// When it was replaced.
     #[serde(default = "time::unknown", deserialize_with = "time::or_unknown")]
     pub at: Time,
-}
-
-/// A value that a plan replaced.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Replaced {
-    /// The name of the item.
-    #[serde(default)]
-    #[schemars(length(max = 253))]
-    pub item: String,
-    /// A JSON Pointer (RFC 6901) into the item's object.
-    #[serde(default)]
-    #[schemars(length(max = 256))]
-    pub path: String,
-    /// The previous value as JSON, as far as it may be shown; absent if there was none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 128))]
-    pub was: String,
 }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::action::{Action, ApprovalPolicy, FailurePolicy};
 use super::choices::{ItemChoice, Override, item_choices};
 use super::status::VirtPlatformConfigStatus;
 
@@ -72,44 +73,4 @@ pub struct VirtPlatformConfigSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "item_choices")]
     #[schemars(length(max = 200), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub items: Vec<ItemChoice>,
-}
-
-/// How far the operator may go: DryRun, Apply or Ignore.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Action {
-    /// Plan, show, wait.
-    #[default]
-    DryRun,
-    /// Execute an approved plan.
-    Apply,
-    /// Read nothing, write nothing.
-    Ignore,
-}
-
-/// What a failed item means for the others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum FailurePolicy {
-    /// Stop; later items stay Pending.
-    #[default]
-    Abort,
-    /// Go on with the other items.
-    Continue,
-}
-
-impl FailurePolicy {
-    /// Whether it is the one that holds if spec does not say.
-    #[must_use]
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// Who approves plans.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ApprovalPolicy {
-    /// A person, plan by plan.
-    #[default]
-    Review,
-    /// Whoever edits `spec.options` with action Apply.
-    Automatic,
 }

@@ -1,10 +1,12 @@
 //! The status: the plan as it is shown, and what the operator must remember.
 //!
-//! Status is output. Nothing in it is ever written to a target: objects are rendered again and must give the approved
-//! digest. A forged status can delay a plan, it can't cause a write that the spec does not approve.
+//! Status is output. Nothing in it is ever written to a target: objects are rendered again and must
+//! give the approved digest. A forged status can delay a plan, it can't cause a write that the spec
+//! does not approve.
 //!
-//! **Invariant:** every status that this program or the Go program ever wrote is stored and read: no member is required but the keys of
-//! lists, and each has a value for where it is missing. A backup can be restored.
+//! **Invariant:** every status that this program or the Go program ever wrote is stored and read:
+//! no member is required but the keys of lists, and each has a value for where it is missing. A
+//! backup can be restored.
 
 use std::fmt;
 
@@ -14,8 +16,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::history::{HistoryEntry, Replaced, SupersededPlan};
-use super::spec::Action;
+use super::action::Action;
+use super::approval::Approval;
+use super::history::{HistoryEntry, SupersededPlan};
 use super::terms::Terms;
 use super::time;
 
@@ -112,7 +115,8 @@ pub struct LeftOut {
 const OURS: [&str; 5] = ["operation", "wave", "itemHash", "applied", "appliedBefore"];
 
 /// The items but for those of the Go program: nothing of such a plan can be carried out, and the
-/// next one replaces it. Any other item that does not fit is an error: what it remembers must not be lost.
+/// next one replaces it. Any other item that does not fit is an error: what it remembers must not
+/// be lost.
 fn those_that_fit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Item>, D::Error> {
     let found = Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default();
     let ours = found.into_iter().filter(|item| OURS.iter().any(|member| item.get(member).is_some()));
@@ -190,51 +194,6 @@ pub struct PlannedSpec {
     /// The terms on which the plan is carried out.
     #[serde(default, skip_serializing_if = "Terms::is_default")]
     pub terms: Terms,
-}
-
-/// The approval of one plan for one execution.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Approval {
-    /// The digest of the approved plan.
-    #[schemars(length(max = 80))]
-    pub plan_hash: String,
-    /// The rule by which the plan was approved.
-    pub how: ApprovedBy,
-    /// The field manager of the edit that approved the plan, as far as the API server recorded it.
-    #[schemars(length(max = 256))]
-    pub by: String,
-    /// When the operator saw the approval.
-    #[serde(deserialize_with = "time::or_unknown")]
-    pub at: Time,
-    /// The generation of spec that carried the approval.
-    pub generation: i64,
-    /// The plan in one sentence.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 512))]
-    pub text: String,
-    /// The number of machines that the plan reboots.
-    #[serde(default)]
-    pub machines: u32,
-    /// The values that the plan replaces, as many as fit.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]
-    pub replaced: Vec<Replaced>,
-}
-
-/// The rules by which a plan becomes approved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ApprovedBy {
-    /// spec.approvedPlanHash names the plan.
-    Hash,
-    /// The action was changed from DryRun to Apply after the plan was shown.
-    Action,
-    /// The action was already Apply when there was no plan yet.
-    InAdvance,
-    /// spec.approvalPolicy is Automatic.
-    Policy,
-    /// spec.bypassOptimisticLock is set: changed targets need no new approval.
-    Bypass,
 }
 
 /// Figures of the plan, and the current situation in words.
@@ -440,7 +399,8 @@ pub enum Operation {
     Remove,
     /// The object stays as it is: nothing has to change.
     NoChange,
-    /// The object can't be written; the message says what to do. Also where a status does not say what happens to it.
+    /// The object can't be written; the message says what to do. Also where a status does not say
+    /// what happens to it.
     #[default]
     Blocked,
     /// The object can only be previewed after another item has been applied.

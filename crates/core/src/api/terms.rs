@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spec::FailurePolicy;
+use super::action::FailurePolicy;
 
 /// The terms on which a plan is carried out, apart from its items. They are part of the plan's
 /// digest. A term that has its default is absent.

@@ -1,8 +1,9 @@
-//! Times that others write, in spec and in status: whatever the API server takes for a time is one here too.
+//! Times that others write, in spec and in status: whatever the API server takes for a time is one
+//! here too.
 //!
-//! Its `format: date-time` takes every year from 0000 to 9999 and offsets such as `+99:99`; the library counts from the year -9999 to
-//! the end of December 9999, and knows offsets of less than 26 hours. One value of one object that can't be parsed would make the whole
-//! object unreadable.
+//! Its `format: date-time` takes every year from 0000 to 9999 and offsets such as `+99:99`; the
+//! library counts from the year -9999 to the end of December 9999, and knows offsets of less than
+//! 26 hours. One value of one object that can't be parsed would make the whole object unreadable.
 
 use jiff::Timestamp;
 use jiff::fmt::temporal::Pieces;
@@ -19,7 +20,8 @@ const LAST_YEAR: i16 = 9999;
 /// As much of a text that is no time as is told.
 const WORDS_LIMIT: usize = 64;
 
-/// The time that `text` says; the first or the last one there is where it is beyond those. `None` if it is no time.
+/// The time that `text` says; the first or the last one there is where it is beyond those. `None`
+/// if it is no time.
 fn parse(text: &str) -> Option<Time> {
     if let Ok(time) = text.parse() {
         return Some(Time(time));

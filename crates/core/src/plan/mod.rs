@@ -1,6 +1,6 @@
 //! Plans: what a person reads and approves, and what is decided from it.
 //!
-//! The modules are layers: each imports only those below it (`tests/architecture.rs`).
+//! The modules are layers: each imports only those below it (`tests/architecture`).
 //!
 //! ```text
 //!   offline, check_drafts    plans from recorded objects; drafts that can't be planned

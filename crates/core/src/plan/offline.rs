@@ -21,8 +21,8 @@ use crate::plan::target::target;
 use crate::plan::{Basis, Plan};
 use object::diff;
 
-/// A plan that no API server has previewed: it can be read, and nothing that carries out plans takes
-/// it.
+/// A plan that no API server has previewed: it can be read, and nothing that carries out plans
+/// takes it.
 #[derive(Debug)]
 pub struct ApproximatePlan(Plan);
 

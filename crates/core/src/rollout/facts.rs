@@ -1,4 +1,4 @@
-//! What was read of rendered configurations, each of which never changes, and of what they were made of.
+//! Facts that were read about rendered configurations, which never change, and about their sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,20 +13,21 @@ use super::pool::Pool;
 #[derive(Debug, Default)]
 pub(super) struct Facts(BTreeMap<String, RenderedFacts>);
 
-/// What is known of one rendered configuration.
+/// The facts about one rendered configuration.
 #[derive(Debug, Default)]
 pub(super) struct RenderedFacts {
-    /// What it consists of.
+    /// Its parts, if it was read.
     pub(super) parts: Option<Parts>,
     /// By the digest of a spec, what of that it has not ([`super::contents::missing`]).
     pub(super) missing: BTreeMap<String, Option<BTreeSet<String>>>,
-    /// What its sources brought when they were read after it, by their names.
+    /// The contents of its sources, by name, read after it.
     pub(super) sources: BTreeMap<String, Arc<MergedSource>>,
-    /// Whether those of its sources that were made of KubeletConfigs existed after one of these was removed.
+    /// Whether those of its sources that were made of KubeletConfigs existed after one of these was
+    /// removed.
     pub(super) exists: BTreeMap<Removal, bool>,
     /// By the digests of a planned change, how that differs from it.
     pub(super) differences: BTreeMap<String, Differences>,
-    /// What its sources bring for plans, by their names: read again before each exact plan.
+    /// The contents of its sources for plans, by name; they are read again before each exact plan.
     pub(super) planned_sources: BTreeMap<String, Arc<MergedSource>>,
     /// Of which KubeletConfig that is there its sources were made, by their names.
     pub(super) makers: BTreeMap<String, Option<String>>,
@@ -41,7 +42,7 @@ pub(super) struct Removal {
     pub(super) source: String,
 }
 
-/// What was made of a KubeletConfig in one generation.
+/// The MachineConfig that was generated from a KubeletConfig in one generation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GeneratedConfig {
     /// The name of the MachineConfig.
@@ -52,7 +53,7 @@ pub(super) struct GeneratedConfig {
 }
 
 impl GeneratedConfig {
-    /// What was made of `kubelet_config` as it is now, under that name.
+    /// The MachineConfig `name` that was generated from `kubelet_config` as it is now.
     pub(super) fn of(kubelet_config: &Value, name: &str) -> Self {
         let uid = kubelet_config.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
         let generation = kubelet_config.pointer("/metadata/generation").and_then(Value::as_i64);
@@ -61,7 +62,7 @@ impl GeneratedConfig {
 }
 
 impl Facts {
-    /// What is known of what `pool` should have.
+    /// The facts about the rendered configuration that `pool` should have.
     pub(super) fn of(&self, pool: &Pool) -> Option<&RenderedFacts> {
         self.0.get(&pool.wanted)
     }
@@ -76,7 +77,7 @@ impl Facts {
         self.0.retain(|rendered, _| pools.values().any(|pool| pool.wanted == *rendered));
     }
 
-    /// What sources bring is to be read again before it is believed of a plan.
+    /// Has the sources read again before a plan relies on them.
     pub(super) fn read_sources_anew(&mut self) {
         self.0.values_mut().for_each(|facts| facts.planned_sources.clear());
     }

@@ -1,5 +1,5 @@
-//! What a planned MachineConfig will do: which pools render it, whether their machines will have another content, and which
-//! other MachineConfigs bring the same.
+//! What a planned MachineConfig will do: which pools render it, whether their machines will have
+//! another content, and which other MachineConfigs bring the same.
 
 mod arguments;
 mod notes;
@@ -25,8 +25,8 @@ use arguments::Rivals;
 use notes::{Shared, is_file, note_overridden, note_overridden_in_part, note_overridden_units, note_replaced};
 use object::digest;
 
-/// Records what `read`, which is what `needed` asks for, says of `planned`. `None` says that it is gone: then nothing is proven of a
-/// rendered configuration, and a source brings nothing.
+/// Records what `read`, which is what `needed` asks for, says of `planned`. `None` says that it is
+/// gone: then nothing is proven of a rendered configuration, and a source brings nothing.
 pub(super) fn record(
     facts: &mut Facts,
     pools: &BTreeMap<String, Pool>,

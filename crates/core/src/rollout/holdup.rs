@@ -23,7 +23,7 @@ pub(super) fn question(pool: &Pool) -> Question {
     if pool.wanted == pool.present { REFUSED } else { CORDONED }
 }
 
-/// What holds up `pool` according to `found`.
+/// The cause, according to `found`, that holds up `pool`.
 pub(super) fn told(
     pools: &BTreeMap<String, Pool>,
     pool: &Pool,

@@ -67,7 +67,8 @@ fn maker_of<'a>(facts: &'a Facts, pool: &Pool, source: &str) -> Option<&'a str> 
     facts.of(pool)?.makers.get(source)?.as_deref()
 }
 
-/// Records of which KubeletConfig `name`, which `pools` may list, was made; `None` says that it is gone.
+/// Records of which KubeletConfig `name`, which `pools` may list, was made; `None` says that it is
+/// gone.
 pub(super) fn record_maker(facts: &mut Facts, pools: &BTreeMap<String, Pool>, name: &str, read: Option<&Value>) {
     let maker = read.and_then(maker);
     for pool in pools.values().filter(|pool| pool.sources.contains(name)) {
@@ -137,7 +138,8 @@ pub(super) fn later<'a>(object: &Value, pool: &'a Pool, made_for: &str) -> Optio
     later.max_by_key(|source| role_of(source).map(|role| place(role, source)))
 }
 
-/// What `planned`, a KubeletConfig, sets in motion on `pools`, where these node disruption `policies` are in force.
+/// What `planned`, a KubeletConfig, sets in motion on `pools`, where these node disruption
+/// `policies` are in force.
 pub(super) fn forecast(
     pools: &BTreeMap<String, Pool>,
     facts: &Facts,

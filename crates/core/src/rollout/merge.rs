@@ -1,7 +1,8 @@
 //! How the sources of a rendered configuration are merged.
 //!
-//! The rules are those of `MergeMachineConfigs` (pkg/controller/common of machine-config-operator), as observed: kernel arguments are
-//! joined, duplicates kept; files and units are merged member by member, role worker before all others, each by name.
+//! The rules are those of `MergeMachineConfigs` (pkg/controller/common of machine-config-operator),
+//! as observed: kernel arguments are joined, duplicates kept; files and units are merged member by
+//! member, role worker before all others, each by name.
 
 use std::collections::BTreeMap;
 

@@ -24,6 +24,7 @@ mod merge;
 mod pool;
 mod pools;
 
+pub use crate::plan::items::tracked::Tracked;
 pub use pools::MachineConfigPools;
 
 use std::collections::BTreeMap;
@@ -86,11 +87,12 @@ pub enum Needed {
     Rendered(String),
     /// A source of rendered configurations: what it brings.
     Source(String),
-    /// What was made of a KubeletConfig: of which one.
+    /// A MachineConfig generated from a KubeletConfig: from which one.
     Maker(String),
-    /// What was made of the KubeletConfig that is tracked: what it brings.
+    /// The MachineConfig generated from the tracked KubeletConfig: its contents.
     Generated(String),
-    /// What may have been made of a KubeletConfig that was removed: whether it is there.
+    /// A MachineConfig that may have been generated from a removed KubeletConfig: whether it
+    /// exists.
     Existence(String),
 }
 
@@ -111,20 +113,6 @@ impl Needed {
     pub fn may_be_gone(&self) -> bool {
         matches!(self, Self::Existence(_))
     }
-}
-
-/// An object whose progress is tracked.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Tracked {
-    /// It is there: as much of it as its progress depends on.
-    Object(Value),
-    /// It was removed from these pools.
-    Removed {
-        /// The object.
-        target: TargetRef,
-        /// The names of the pools that had it.
-        pools: Vec<String>,
-    },
 }
 
 /// How an object that is there was changed.
@@ -155,7 +143,8 @@ pub struct PlannedChange<'a> {
     pub result: Option<&'a Value>,
     /// Whether it is a removal, which must be possible in every case.
     pub takes_back: bool,
-    /// The names of the objects of [`Rollouts::read_kind`] that the same plan removes: what they bring does not stay.
+    /// The names of the objects of [`Rollouts::read_kind`] that the same plan removes: what they
+    /// bring does not stay.
     pub leaving: &'a [String],
 }
 
@@ -197,7 +186,8 @@ pub trait Forecasting: Send + Sync {
     /// The predicted effect of `planned`.
     fn forecast(&self, planned: PlannedChange<'_>) -> Forecast;
 
-    /// Records what `read`, which [`Forecast::Unread`] asked for, says of `planned`; `None` if it is gone.
+    /// Records what `read`, which [`Forecast::Unread`] asked for, says of `planned`; `None` if it
+    /// is gone.
     fn record_for_forecast(&self, planned: PlannedChange<'_>, needed: &Needed, read: Option<&Value>);
 
     /// Replaces all objects of a kind that [`Forecast::Unlisted`] named by these.
@@ -215,19 +205,23 @@ pub trait Tracking: Send + Sync {
     /// Whether an object is tracked, and its removal too.
     fn is_tracked(&self, target: &TargetRef) -> bool;
 
-    /// What is kept of `object` to track it; `None` if it does not take effect through these rollouts.
+    /// The part of `object` that is kept to track it; `None` if it does not take effect through
+    /// these rollouts.
     fn snapshot(&self, object: &Value) -> Option<Tracked>;
 
     /// How far `tracked` is. `change` is how it was changed, if it is there.
     fn progress(&self, tracked: &Tracked, change: ChangeKind) -> Progress;
 
-    /// Records what `read`, which [`Progress::Unread`] asked for, says of `tracked`; `None` if it is gone.
+    /// Records what `read`, which [`Progress::Unread`] asked for, says of `tracked`; `None` if it
+    /// is gone.
     fn record_for_progress(&self, tracked: &Tracked, needed: &Needed, read: Option<&Value>);
 
-    /// How many machines of each pool that `tracked` concerns have it as it is now, as far as what was read tells.
+    /// How many machines of each pool that `tracked` concerns have it as it is now, as far as what
+    /// was read tells.
     fn machines_updated(&self, tracked: &Tracked, change: ChangeKind) -> BTreeMap<String, u32>;
 
-    /// What others override of `tracked`, as far as what was read tells: the machines of a pool have theirs instead.
+    /// What others override of `tracked`, as far as what was read tells: the machines of a pool
+    /// have theirs instead.
     fn overridden(&self, tracked: &Tracked) -> Overridden;
 
     /// Whether only a person can make `tracked` go on, if that does not pass by itself.
@@ -236,10 +230,12 @@ pub trait Tracking: Send + Sync {
     /// Where to look if `tracked` has come no further for a while; nowhere if that is no question.
     fn questions(&self, tracked: &Tracked) -> Vec<Question>;
 
-    /// What `found`, all objects that `question` asks for, hold of `tracked` up: a sentence with the remedy.
+    /// What `found`, all objects that `question` asks for, hold of `tracked` up: a sentence with
+    /// the remedy.
     fn holdup(&self, tracked: &Tracked, question: &Question, found: &[Value]) -> Option<String>;
 
-    /// The part of `tracked` that [`Tracking::progress_fingerprint`] depends on: it is kept, and the rest may be large.
+    /// The part of `tracked` that [`Tracking::progress_fingerprint`] depends on: it is kept, and
+    /// the rest may be large.
     fn outline(&self, tracked: &Tracked) -> Tracked;
 
     /// A text that changes whenever something changes that the progress of `tracked` depends on.

@@ -41,7 +41,7 @@ struct KnownPools {
     layered: Option<BTreeSet<String>>,
     /// The node disruption policies, once MachineConfigurations were listed.
     policies: Option<Policies>,
-    /// What was read of rendered configurations and their sources.
+    /// Facts about rendered configurations and their sources.
     facts: Facts,
     /// The MachineConfigs that were generated from KubeletConfigs.
     generated: BTreeMap<GeneratedConfig, Value>,
@@ -241,7 +241,8 @@ impl KnownPools {
         pool
     }
 
-    /// Records what was made of a KubeletConfig, in place of what was made of it before, and of what no pool lists any more.
+    /// Records what was made of a KubeletConfig, in place of what was made of it before, and of
+    /// what no pool lists any more.
     fn record_generated(&mut self, generated: GeneratedConfig, read: &Value) {
         let pools = &self.pools;
         let is_listed = |name: &str| pools.values().any(|pool| pool.sources.contains(name));
@@ -251,7 +252,8 @@ impl KnownPools {
         self.generated.insert(generated, json!({"metadata": metadata, "spec": part("/spec")}));
     }
 
-    /// Records what the rendered configuration `name` has of `object`, and of all that was made of KubeletConfigs.
+    /// Records what the rendered configuration `name` has of `object`, and of all that was made of
+    /// KubeletConfigs.
     fn record_rendered(&mut self, name: &str, object: &Value, read: &Value) {
         let Some(pool) = self.pools.values().find(|pool| pool.wanted == name) else { return };
         let facts = self.facts.of_mut(pool);
@@ -276,7 +278,8 @@ impl KnownPools {
         rendered.into_iter().chain(others.cloned().map(Needed::Source)).collect()
     }
 
-    /// What of the content of that digest the rendered configuration of `pool` has not; `None` if it was not read for that.
+    /// The parts of the content with that digest that the rendered configuration of `pool` lacks;
+    /// `None` if it was not read for that.
     fn missing(&self, pool: &Pool, content: &str) -> Option<&Option<BTreeSet<String>>> {
         self.facts.of(pool)?.missing.get(content)
     }

@@ -126,7 +126,8 @@ impl Engine<'_> {
         })
     }
 
-    /// Reads one object for all that ask for it. Returns the remedies of changes that can't be judged without it.
+    /// Reads one object for all that ask for it. Returns the remedies of changes that can't be
+    /// judged without it.
     async fn read_for_forecast(&self, name: String, all: Vec<Asking<'_>>) -> Result<Vec<(usize, String)>, EngineError> {
         let kind = self.rollouts.read_kind();
         let fails = |source| EngineError::Object { object: format!("{} {name}", kind.kind), source };

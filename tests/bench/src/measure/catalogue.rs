@@ -1,4 +1,5 @@
-//! A plan of everything that the platform baseline can bring, beside the same requests sent by a plain client.
+//! A plan of everything that the platform baseline can bring, beside the same requests sent by a
+//! plain client.
 
 use std::time::Instant;
 
@@ -41,7 +42,8 @@ pub async fn measure(bench: &mut Bench, table: &mut Table) -> Result<()> {
     let mut observer = Observer::of(&bench.admin, PROFILE);
     let (mut ours, mut theirs, mut last) = (Vec::new(), Vec::new(), None);
     for round in 0..=TIMES {
-        // Anew, so that nothing is remembered of it; the first round, which is not counted, opens what is opened once.
+        // Anew, so that nothing is remembered of it; the first round, which is not counted, opens
+        // what is opened once.
         bench.restart().await?;
         let mark = bench.stage.plane().audit().mark();
         let began = Instant::now();
@@ -119,8 +121,9 @@ fn objects() -> Result<Vec<Value>> {
         .collect())
 }
 
-/// A GET and a dry run for each object, as many at a time as the engine sends, and the status at the end. What is in a namespace that comes
-/// with the plan is refused, as it is not to the operator: that costs as much.
+/// A GET and a dry run for each object, as many at a time as the engine sends, and the status at
+/// the end. What is in a namespace that comes with the plan is refused, as it is not to the
+/// operator: that costs as much.
 async fn bare(client: &Client, objects: &[Value], status: &Value) -> Result<std::time::Duration> {
     let params = PatchParams::apply("bare").force().dry_run().validation_strict();
     let began = Instant::now();

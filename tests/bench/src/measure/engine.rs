@@ -1,5 +1,5 @@
-//! Plans of 1, 10 and 100 items by the engine alone, beside the same requests sent by a plain client; and what it costs to
-//! make an item of an object of a mebibyte.
+//! Plans of 1, 10 and 100 items by the engine alone, beside the same requests sent by a plain
+//! client; and what it costs to make an item of an object of a mebibyte.
 
 use advisor_core::api::FIELD_MANAGER;
 use std::sync::Arc;

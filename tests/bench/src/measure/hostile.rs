@@ -1,4 +1,5 @@
-//! What hostile inputs cost: memory at the highest, and the longest time for which they hold the thread that does the work.
+//! What hostile inputs cost: memory at the highest, and the longest time for which they hold the
+//! thread that does the work.
 
 use std::time::Duration;
 
@@ -88,7 +89,8 @@ async fn configure(bench: &Bench, overrides: Value, phase: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whoever may write MachineConfigs gives ours thousands of files and takes our argument out, where many pools render it.
+/// Whoever may write MachineConfigs gives ours thousands of files and takes our argument out, where
+/// many pools render it.
 async fn files(bench: &Bench) -> Result<()> {
     for pool in 0..POOLS {
         mco_simulator::add_pool(&bench.admin, &format!("pool-{pool}")).await?;

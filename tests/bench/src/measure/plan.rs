@@ -1,4 +1,5 @@
-//! From the patch that asks for a plan to the published plan, beside the least that any program would have to send.
+//! From the patch that asks for a plan to the published plan, beside the least that any program
+//! would have to send.
 
 use std::time::Duration;
 
@@ -79,7 +80,8 @@ async fn stand_aside(bench: &Bench, observer: &mut Observer) -> Result<()> {
     counts::settled(&bench.stage, &mark).await.map(drop)
 }
 
-/// In place of the operator: a watch, and for each edit the least that a plan needs, one after the other.
+/// In place of the operator: a watch, and for each edit the least that a plan needs, one after the
+/// other.
 async fn bare(bench: &Bench, plan: &Seen) -> Result<Vec<Duration>> {
     let client = bench.stage.plane().client(USER, &[])?;
     let mut trigger = Observer::start(&client);

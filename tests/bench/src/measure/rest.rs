@@ -1,4 +1,5 @@
-//! What is asked while nothing happens, and while a pool's status changes without concerning the plan.
+//! What is asked while nothing happens, and while a pool's status changes without concerning the
+//! plan.
 
 use std::time::{Duration, Instant};
 

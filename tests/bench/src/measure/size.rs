@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 
 use crate::table::{Bound, Figure, Table};
 
-/// In mebibytes. The tables that unwinding needs are 1.9 of it: the price of a panic that stops the plan of one configuration and not
-/// the operator.
+/// In mebibytes. The tables that unwinding needs are 1.9 of it: the price of a panic that stops the
+/// plan of one configuration and not the operator.
 const LARGEST: f64 = 12.0;
 
 pub fn measure(operator: &Path, table: &mut Table) -> Result<()> {

@@ -1,4 +1,5 @@
-//! From the start of the process until the advertised configurations exist, beside a CRD that was just installed.
+//! From the start of the process until the advertised configurations exist, beside a CRD that was
+//! just installed.
 
 use std::time::{Duration, Instant};
 
@@ -15,8 +16,9 @@ use crate::table::{Bound, Figure, Table};
 const TIMES: usize = 5;
 const CRD: &str = "virtplatformconfigs.advisor.kubevirt.io";
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The API server holds every create of a kind back for two seconds if the kind is younger than that (`serveResource` in
-/// apiextensions-apiserver's customresource_handler.go); ages are counted in whole seconds.
+/// The API server holds every create of a kind back for two seconds if the kind is younger than
+/// that (`serveResource` in apiextensions-apiserver's customresource_handler.go); ages are counted
+/// in whole seconds.
 const COME_OF_AGE: Duration = Duration::from_millis(3200);
 
 pub async fn measure(bench: &mut Bench, table: &mut Table) -> Result<()> {

@@ -153,7 +153,8 @@ async fn a_plane_that_was_left_stopped_is_not_leased_again() {
     plane.admin().apiserver_version().await.unwrap();
 }
 
-/// For people: `CRDS=folder:folder cargo test -p controlplane real_definitions -- --ignored --nocapture`.
+/// For people: `CRDS=folder:folder cargo test -p controlplane real_definitions -- --ignored
+/// --nocapture`.
 #[tokio::test]
 #[ignore = "needs definitions from elsewhere"]
 async fn real_definitions_are_installed_and_wiped() {

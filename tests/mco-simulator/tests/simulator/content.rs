@@ -1,4 +1,5 @@
-//! Sections 4, 5 and 7 of the observations: what a change of content, or of nothing, does; and what cannot be rendered.
+//! Sections 4, 5 and 7 of the observations: what a change of content, or of nothing, does; and what
+//! cannot be rendered.
 
 use super::world::{World, lists, seconds};
 use kube::ResourceExt;

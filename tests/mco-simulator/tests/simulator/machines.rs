@@ -112,7 +112,8 @@ async fn a_new_machine_has_its_pools_configuration_from_the_start() -> anyhow::R
     let mut node = mco_simulator::base::machine("worker-9", "worker", "");
     node.metadata.annotations = None;
     Api::<Node>::all(world.client.clone()).create(&Default::default(), &node).await?;
-    // The API server marks it as not ready; nothing here unmarks it, and the controllers do not mind.
+    // The API server marks it as not ready; nothing here unmarks it, and the controllers do not
+    // mind.
     world.until("worker", "B B 4/4/0 True False").await;
     world.end().await
 }

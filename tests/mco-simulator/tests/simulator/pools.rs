@@ -81,7 +81,8 @@ async fn a_custom_pool_has_the_workers_hash_and_its_own_roll_out() -> anyhow::Re
     let world = World::new().await?;
     mco_simulator::add_pool(&world.client, "infra").await?;
     world.until("infra", "B B 0/0/0 True False").await;
-    // RenderDegraded and zero counts first, everything else later; the spec is written before any status.
+    // RenderDegraded and zero counts first, everything else later; the spec is written before any
+    // status.
     assert_eq!(world.lines("infra"), ["1/0 - - 0/0/0 - -", "2/0 B - 0/0/0 - -", "2/2 B B 0/0/0 True False"]);
     let hash = |pool: MachineConfigPool| pool.spec.configuration.name.rsplit('-').next().map(str::to_owned);
     assert_eq!(hash(world.pool("worker").await?), hash(world.pool("infra").await?));

@@ -112,8 +112,9 @@ async fn the_second_after_seven_seconds_may_update_one_machine_twice() -> anyhow
     seconds(2.0).await;
     world.arguments("51-b", &["b=1"]).await?;
     world.until("worker", "D D").await;
-    // Telling the first machine and rendering the second change are due in the same tenth of a second (observed: 10.1 and
-    // 10.2 s): which comes first is decided by the time that requests take, here as on a cluster.
+    // Telling the first machine and rendering the second change are due in the same tenth of a
+    // second (observed: 10.1 and 10.2 s): which comes first is decided by the time that requests
+    // take, here as on a cluster.
     let told = world.told();
     let told: Vec<_> = told.iter().map(String::as_str).collect();
     let (first, all) = told.split_at(told.len() - 3);

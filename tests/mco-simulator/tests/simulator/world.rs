@@ -1,5 +1,5 @@
-//! Owns the world of one test: a control plane, the running simulator, and a record of every state the pools and machines
-//! went through.
+//! Owns the world of one test: a control plane, the running simulator, and a record of every state
+//! the pools and machines went through.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -108,8 +108,9 @@ impl World {
         assert!(reached, "pool {pool} does not come to {text:?}:\n{}", self.lines(pool).join("\n"));
     }
 
-    /// The distinct states of a pool so far: generation/observed, spec and status (as letters: A is the first
-    /// configuration ever seen), updated/ready/unavailable, Updated, Updating, and what is degraded.
+    /// The distinct states of a pool so far: generation/observed, spec and status (as letters: A is
+    /// the first configuration ever seen), updated/ready/unavailable, Updated, Updating, and what
+    /// is degraded.
     pub(super) fn lines(&self, pool: &str) -> Vec<String> {
         self.record.borrow().lines(pool)
     }

@@ -11,6 +11,7 @@ pub mod message;
 pub(in crate::plan) mod ownership;
 pub mod prune;
 pub mod redact;
+pub mod tracked;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,9 +23,9 @@ use serde_json::Value;
 use crate::api::{Applied, Conflict, Input, Operation, Replaced, Severity, TargetRef};
 use crate::plan::items::drift::Glimpse;
 use crate::plan::items::health::Rollout;
+use crate::plan::items::tracked::Tracked;
 use crate::plan::overrides::Adjusted;
 use crate::plan::remedy::Remedy;
-use crate::rollout::Tracked;
 use object::digest;
 use object::fields::FieldPath;
 
@@ -187,7 +188,8 @@ pub struct Moved {
     pub text: String,
 }
 
-/// An item of the current plan: one object, what happens to it, and all that a decision about it needs.
+/// An item of the current plan: one object, what happens to it, and all that a decision about it
+/// needs.
 #[derive(Debug, Clone)]
 pub struct PlanItem {
     /// The item's name.
@@ -251,7 +253,8 @@ pub struct OwnedFields {
     pub quantities: Vec<String>,
     /// Fields that are ours after the write, or were before it.
     pub owned: Vec<FieldPath>,
-    /// The values of [`OwnedFields::owned`] in the preview, by path, with quantities in one spelling.
+    /// The values of [`OwnedFields::owned`] in the preview, by path, with quantities in one
+    /// spelling.
     pub expected: BTreeMap<String, Value>,
     /// The paths at which the preview's result has fields that are not ours, if the item writes. A
     /// write that results in more or fewer of them is not the reviewed one.
@@ -274,8 +277,8 @@ pub struct LiveObject {
     /// Changes since the displayed plan was made, as far as this process knows: a sentence for each
     /// field.
     pub changed_since_shown: Vec<String>,
-    /// As much of the object as its rollout depends on, fields of others included, or as it would be
-    /// if it does not exist. Only where a rollout is followed.
+    /// As much of the object as its rollout depends on, fields of others included, or as it would
+    /// be if it does not exist. Only where a rollout is followed.
     pub followed: Option<Tracked>,
     /// Whether the object, as it is now, is in effect.
     pub rollout: Rollout,

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
+use super::config::{Config, Does};
 use super::ghost::Ghost;
-use super::world::{Config, Does, GONE, Machines, State, plan, wants};
+use super::world::{GONE, Machines, State, plan, wants};
 use super::{Run, Step};
 use crate::api::{Operation, Phase};
 use stateright::Model;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::world::{Config, Does, NAMES, State};
+use super::config::{Config, Does, NAMES, change};
 use crate::api::{ApprovedBy, ItemState, Operation, Phase, VirtPlatformConfigStatus as Status};
 
 /// The way in which something was approved.
@@ -311,10 +311,11 @@ impl Ghost {
     }
 
     /// The operator writes item `index`: from `live` to `want`.
-    pub(super) fn wrote(state: &mut State, index: u8, live: Option<u8>, want: u8) {
+    pub(super) fn wrote(&mut self, config: &Config, index: u8, live: Option<u8>, want: u8) {
         let item = NAMES[usize::from(index)];
-        let (config, status) = (&state.config, state.config.status.status.clone());
-        let mut violated = |problem| state.ghost.violation = state.ghost.violation.or(Some(problem));
+        let status = &config.status.status;
+        let violation = &mut self.violation;
+        let mut violated = |problem| *violation = violation.or(Some(problem));
         if config.deleting || config.action != Does::Apply {
             violated("a write without action Apply");
         }
@@ -337,10 +338,10 @@ impl Ghost {
         if status.items.iter().any(|item| item.operation == Operation::Blocked) {
             violated("a plan with a blocked item is executed");
         }
-        match &mut state.ghost.running {
+        match &mut self.running {
             None => violated("a write without an approval"),
             Some((granted, written)) => {
-                if !granted.changes.contains(&super::world::change(item, live, want, Operation::Update)) {
+                if !granted.changes.contains(&change(item, live, want, Operation::Update)) {
                     violated("a write of something else than what was approved");
                 }
                 // A write that is not recorded is repeated if everything is as reviewed.

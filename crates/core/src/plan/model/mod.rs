@@ -6,6 +6,7 @@
 //! turn, and each time something forbidden must be found.
 
 mod calm;
+mod config;
 mod ghost;
 mod scenarios;
 mod world;
@@ -26,10 +27,8 @@ use crate::plan::decision::decide::decide;
 use crate::plan::decision::observed::{Observed, World as Observation};
 use crate::plan::guard::{Guard, disable};
 use crate::plan::status::{Written, compose};
-use ghost::Ghost;
-use world::{
-    Config, Does, FOREIGN, GONE, Look, Machines, NAMES, Rules, State, Stored, applied, observe, second, wants,
-};
+use config::{Config, Does, NAMES, Stored, second};
+use world::{FOREIGN, GONE, Look, Machines, Rules, State, applied, observe, wants};
 
 /// An event outside the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,7 +216,7 @@ impl Run {
             if index == 0 && self.rules.rolls {
                 next.world.machines = Machines::Rolling;
             }
-            Ghost::wrote(&mut next, index, live, want);
+            next.ghost.wrote(&next.config, index, live, want);
             if next.look.as_ref().is_some_and(|look| look.world.down) {
                 next.ghost.violation = Some("a write while something of the plan can't be told");
             }

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use stateright::Checker;
 
+use super::config::{Config, Does};
 use super::ghost::Ghost;
-use super::world::{Config, Does, FOREIGN, Machines, Rules, State, World};
+use super::world::{FOREIGN, Machines, Rules, State, World};
 use super::{Event, Guard, PhaseStep, Run};
 use crate::api::{Action, Operation, Phase};
 use crate::plan::Plan;

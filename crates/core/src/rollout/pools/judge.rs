@@ -65,7 +65,8 @@ impl KnownPools {
         done(&stages.iter().map(|stage| stage.pool).collect::<Vec<_>>())
     }
 
-    /// How many machines of each pool that `tracked` concerns have it, as far as what was read tells.
+    /// How many machines of each pool that `tracked` concerns have it, as far as what was read
+    /// tells.
     pub(super) fn machines_updated(&self, tracked: &Tracked, change: ChangeKind) -> BTreeMap<String, u32> {
         let count = |stage: &Stage<'_>| match stage.rendered && stage.pool.observed_generation >= stage.pool.generation
         {
@@ -101,8 +102,8 @@ impl KnownPools {
         Ok(selecting.into_iter().map(|pool| Stage { pool, rendered: rendered(pool) }).collect())
     }
 
-    /// How far `pools` are without `removed`: first none of them may list it any more, nor what was made of it. Of that the name is not
-    /// known any more: it is listed and does not exist.
+    /// How far `pools` are without `removed`: first none of them may list it any more, nor what was
+    /// made of it. Of that the name is not known any more: it is listed and does not exist.
     fn without<'a>(&'a self, removed: &TargetRef, pools: Vec<&'a Pool>) -> Stages<'a> {
         let is_kubelet = kubelet::is(removed);
         let made = |pool: &Pool| -> Vec<String> {
