@@ -1,5 +1,11 @@
 //! The command line: `virt-advisor run` is the operator. The other commands make plans, collect
 //! data for a bug report, or print files that are generated from the code.
+//!
+//! ```text
+//!   run ─► controller, leader, endpoints, telemetry
+//!   diff (from a cluster), render (from files) ─► printed
+//!   must-gather; crd, rbac, metrics
+//! ```
 
 mod diff;
 mod flags;

@@ -1,4 +1,11 @@
 //! The operator: watches configurations, reconciles them, and carries out what was decided.
+//!
+//! ```text
+//!   run ─► watches ─► triggers ─► reconcile: gather ─► decide ─► act ─► report
+//!             │           ▲                    │        (core)    │        │
+//!             │           └── seen versions ───┴──────────────────┘        │
+//!             └─ health ─► state (metrics)     memory ◄────────────────────┘
+//! ```
 
 mod act;
 mod advertise;

@@ -298,7 +298,7 @@ async fn golden_plan_of_a_cluster_that_the_autopilot_has_managed() {
     shape.live(fixture).await;
 }
 
-/// What the autopilot applies, as its catalogue has it (facts of its release of August 2026),
+/// What the autopilot applies, as its catalogue has it (its main branch of August 2026),
 /// without the texts of its scripts.
 fn of_the_autopilot() -> Vec<Value> {
     let object = |api_version: &str, kind: &str, name: &str, namespace: Option<&str>, spec: Value| {

@@ -182,8 +182,8 @@ async fn a_read_only_installation_plans_and_never_applies() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_of_the_go_program_are_taken_up() {
     let fixture = Fixture::without_operator(Setup { our_crd: false, ..Setup::default() }).await;
-    // Its shape (facts of the Go program): the same names, a status with other members, no list of
-    // inputs or history.
+    // Its shape (by the API types of the Go program): the same names, a status with other members,
+    // no list of inputs or history.
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

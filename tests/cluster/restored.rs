@@ -35,7 +35,7 @@ fn difference(sent: &Value, stored: &Value) -> Option<String> {
     (sent != stored).then(|| format!("{sent:#} is stored as {stored:#}"))
 }
 
-/// All that the Go program writes (facts of its API): an item without operation and wave, of an
+/// All that the Go program writes (by its API types): an item without operation and wave, of an
 /// object of that name.
 fn of_the_go_program(phase: &str) -> Value {
     let condition = |name: &str, status: &str| json!({"type": name, "status": status, "reason": name, "message": "m", "lastTransitionTime": TIME});

@@ -51,8 +51,8 @@ fn followed(inputs: &Inputs, field: &str, default: i64) -> Result<i64, DraftErro
 }
 
 /// From 10 on the descheduler gets four fifths of what exceeds 10, so that migrations which an
-/// administrator or an upgrade starts find a free slot (facts of the Go program: 25 becomes 22, 100
-/// becomes 82).
+/// administrator or an upgrade starts find a free slot (observed of the Go program: 25 becomes 22,
+/// 100 becomes 82).
 fn scaled(limit: i64) -> i64 {
     if limit < 10 { limit } else { 10 + (limit - 10).saturating_mul(4) / 5 }
 }

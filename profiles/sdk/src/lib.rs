@@ -1,5 +1,11 @@
 //! The interface that every profile implements.
 //!
+//! ```text
+//!   options ─► Profile::configure ─► Planner: reads, questions, prerequisites
+//!                                       │
+//!   what the engine read ─► Inputs ─────┴─► draft ─► Draft: an object, why, and in which wave
+//! ```
+//!
 //! A profile turns typed options and recorded inputs into *drafts*, the objects that it wants. It
 //! neither talks to a cluster nor reads a clock, so it can be tested with data alone. The engine
 //! reads what the profile asks for, previews every draft on the API server, and makes the plan that

@@ -1,10 +1,16 @@
 //! virt-platform-baseline: the platform that virtual machines need beneath them, as one plan.
 //!
-//! A feature is data (`feature`), one folder each, in one table (`features`). Whether it is planned
-//! on a cluster is decided in `feature_state`, from the options and what was read (`situation`).
-//! `draft` puts the planned features together: everything in HyperConverged is one item, in the
-//! first wave; everything for machines is in the second one, with one KubeletConfig for each pool,
-//! so that machines reboot once.
+//! ```text
+//!   options ─► situation ◄─ what was read
+//!                  │
+//!   features ─► feature_state: planned, or left out and why
+//!   (table)        │
+//!                draft: HyperConverged as one item, a KubeletConfig for each pool,
+//!                       MachineConfigs, and the objects of other operators
+//! ```
+//!
+//! A feature is data, one folder each, in one table. Everything in HyperConverged is one item, in
+//! the first wave; everything for machines is in the second one, so that machines reboot once.
 
 mod declarations;
 mod draft;

@@ -1,4 +1,10 @@
 //! Report: one status write, or none if nothing changed; events and logs.
+//!
+//! ```text
+//!   old and new status ─► events: what belongs to the audit trail, what may wait (pure)
+//!            └──────────► store: one replace of the status, if nobody was faster
+//!   unreadable: the world, or the configuration, could not be read
+//! ```
 
 mod events;
 mod store;

@@ -1,5 +1,11 @@
 //! The API `advisor.kubevirt.io/v1alpha1`: types, names and the CRD.
 //!
+//! ```text
+//!   spec ─── action, choices (overrides, items), duration
+//!   status ─ approval, history, terms, time
+//!     └────► crd: both as a schema, with the options of every profile; bounds: what is too much
+//! ```
+//!
 //! **Invariant:** no IO, no clock, no client. Options are carried as they are; only their profile
 //! parses them.
 

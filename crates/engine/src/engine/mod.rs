@@ -1,6 +1,13 @@
 //! Plans, from drafts and a cluster. Usable without the operator. Plans from recorded objects,
 //! without a cluster, are made by [`advisor_core::plan::offline`].
 //!
+//! ```text
+//!   draft ──► item ──► effects ──► Plan          write: one item, as it was reviewed
+//!   reads,    dry      what pools
+//!   drafts    runs     make of it
+//!               └─ order: what must come first; remedy: what a refusal means; nodes: labels
+//! ```
+//!
 //! Planning only reads and does dry runs: nothing is stored on any server. The answers are put
 //! together by [`advisor_core::plan::items::from_preview`], which is pure. [`write()`] carries out
 //! one item; whether it may be is not decided here.

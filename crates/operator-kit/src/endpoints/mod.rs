@@ -1,5 +1,11 @@
 //! The HTTP endpoints of the process: /healthz and /readyz for the kubelet, /metrics for
 //! Prometheus.
+//!
+//! ```text
+//!   kubelet    ─► probes (a thread of their own)
+//!   Prometheus ─► server ─► tls: the certificate, and what the cluster demands (demands)
+//!                    └────► access: TokenReview and SubjectAccessReview, limited by places
+//! ```
 
 mod access;
 mod demands;

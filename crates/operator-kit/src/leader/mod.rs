@@ -1,9 +1,14 @@
 //! Leader election: one of several replicas works, by a Lease with the semantics of client-go.
 //!
-//! The leader renews its lease; each renewal opens the [`Fence`] for a while that is shorter than
-//! others wait. A leader that can't renew, is suspended or is cut off has stopped writing before
-//! another one can start, without being told. This is our own module, because kube has none and in
-//! the published ones a holder that can't reach the server still believes that it leads.
+//! ```text
+//!   loop ─► lease: whose it is, and until when (pure)
+//!     └───► Fence: open for a while after each renewal ─► every write passes it, or fails
+//! ```
+//!
+//! The fence is open for a shorter time than others wait. A leader that can't renew, is suspended
+//! or is cut off has stopped writing before another one can start, without being told. This is our
+//! own module, because kube has none and in the published ones a holder that can't reach the server
+//! still believes that it leads.
 
 mod fence;
 mod lease;

@@ -1,5 +1,12 @@
-//! The possible decisions: plain data, made by [`crate::plan::decision::decide`] and carried out by
-//! the controller.
+//! Decisions: what happens next to a configuration. Plain data, made by one exhaustive function and
+//! carried out by the controller.
+//!
+//! ```text
+//!   Observed ─► decide ─┬─ approval    which edit approves which plan
+//!                       ├─ execution   the next step of what is approved
+//!                       ├─ changes     what moved since a plan was shown
+//!                       └─► Decision   with a reason
+//! ```
 
 pub mod approval;
 pub mod changes;

@@ -1,4 +1,15 @@
 //! The items of a plan: the answer of the server to a draft, and what it means.
+//!
+//! ```text
+//!   Preview ─► from_preview ─► PlanItem { review, fields, live }
+//!                 │
+//!                 ├─ ownership, beside, document   who else has a part in the object
+//!                 ├─ drift                         what moved since it was applied
+//!                 ├─ redact, ignition              what is never shown
+//!                 ├─ health                        whether it is in effect for its owner
+//!                 └─ message                       all of it in sentences
+//!   prune: what earlier plans applied and this one lacks; claims: what other configurations want
+//! ```
 
 pub mod beside;
 pub mod claims;

@@ -1,10 +1,14 @@
 //! Overrides: what administrators want differently from the profile, in annotations of the object
 //! itself, in `spec.overrides`, in the list of excluded objects, and in `spec.items`.
 //!
-//! Precedence (facts of the field's programs): an excluded or skipped object is not examined; an
-//! unmanaged one is not touched; for others the patches are applied, and then the ignored fields
-//! are left alone, patched ones too. An override that can't be understood blocks its item: nobody
-//! can tell what was meant.
+//! ```text
+//!   spec.items, exclusion ─► skipped: not read, not written
+//!   mode unmanaged        ─► skipped: read, not written
+//!   patches               ─► adjust ─► the desired object, as the profile drafted it, changed
+//!   ignored fields        ─► adjust ─► left as they are, patched ones too
+//! ```
+//!
+//! An override that can't be understood blocks its item: nobody can tell what was meant.
 
 mod adjust;
 mod exclusion;

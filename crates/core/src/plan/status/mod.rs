@@ -1,4 +1,12 @@
 //! Makes the status that follows from a decision: one function from old to new.
+//!
+//! ```text
+//!   Observed, Decision, what was written ─► compose ─► the next status
+//!                                             ├─ summary      one text for people
+//!                                             ├─ conditions   the same for programs
+//!                                             ├─ overridden   what machines have instead
+//!                                             └─ size, cut_diffs   so that it can be stored
+//! ```
 
 pub mod conditions;
 pub mod cut_diffs;

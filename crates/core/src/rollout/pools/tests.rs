@@ -1,5 +1,5 @@
 //! The rule for "done", against the states that the real controllers were observed to pass through
-//! (facts of the machine-config operator, sections 3 to 5).
+//! (machine-config-operator, pkg/controller/render and node, main of August 2026).
 
 use serde_json::{Value, json};
 
