@@ -71,7 +71,11 @@ async fn s3_entries_of_others_that_an_atomic_list_loses_are_said() {
         item.review.lost,
         ["/spec/atomic: \"Theirs\"", "/spec/atomic: \"AlsoTheirs\"", "/spec/selector/zone: \"a\""]
     );
-    assert!(item.review.message.contains("This removes entries that others added"), "{}", item.review.message);
+    assert!(
+        item.review.message.contains("This removes entries that this configuration does not own alone"),
+        "{}",
+        item.review.message
+    );
     for kept in [" - theirs\n", " - mode: Slow\n     name: theirs\n"] {
         assert!(item.review.diff.contains(kept), "sets and map lists keep what others put there: {}", item.review.diff);
     }

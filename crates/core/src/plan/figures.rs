@@ -131,8 +131,8 @@ fn taken(plan: &Plan) -> String {
     }
     if lost > 0 {
         text.push_str(&match lost {
-            1 => " Removes 1 entry that others added.".to_owned(),
-            many => format!(" Removes {many} entries that others added."),
+            1 => " Removes 1 entry that this configuration does not own alone.".to_owned(),
+            many => format!(" Removes {many} entries that this configuration does not own alone."),
         });
     }
     text
@@ -246,7 +246,7 @@ mod tests {
             prop_assert_eq!(text.contains(&format!("Takes {conflicts} {fields} over from them.")), conflicts > 0);
             prop_assert_eq!(text.contains("over from"), conflicts > 0);
             let lost: usize = items.iter().map(|item| item.review.lost.len()).sum();
-            let told = if lost == 1 { "Removes 1 entry that others added.".to_owned() } else { format!("Removes {lost} entries that others added.") };
+            let told = if lost == 1 { "Removes 1 entry that this configuration does not own alone.".to_owned() } else { format!("Removes {lost} entries that this configuration does not own alone.") };
             prop_assert_eq!(text.contains(&told), lost > 0, "{}", text);
         }
     }

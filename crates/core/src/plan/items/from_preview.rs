@@ -521,4 +521,6 @@ fn metadata(object: &Value, key: &str) -> Option<String> {
 }
 
 #[cfg(test)]
+mod sentences;
+#[cfg(test)]
 mod tests;

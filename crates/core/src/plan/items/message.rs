@@ -26,7 +26,8 @@ pub(in crate::plan) fn of_apply(draft: &Draft, operation: Operation, about: &Sen
     }];
     // Dangerous facts come first, because a message may be cut.
     if !about.lost.is_empty() {
-        sentences.push(format!("This removes entries that others added: {}.", listed(about.lost)));
+        sentences
+            .push(format!("This removes entries that this configuration does not own alone: {}.", listed(about.lost)));
     }
     if !about.conflicts.is_empty() {
         let mut managers: Vec<_> = about.conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();

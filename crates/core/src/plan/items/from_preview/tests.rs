@@ -8,24 +8,24 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::plan::items::one_by_one;
 
-const US: &str = "virt-advisor-operator/p";
+pub(super) const US: &str = "virt-advisor-operator/p";
 
 fn widget(spec: Value) -> Value {
     json!({"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec})
 }
 
-fn draft(spec: Value) -> Draft {
+pub(super) fn draft(spec: Value) -> Draft {
     Draft { impact: Impact::Medium, ..Draft::new("item", Body::Ensure(widget(spec)), "does something") }
 }
 
 /// An entry of managedFields that owns fields of the spec.
-fn entry(manager: &str, operation: &str, fields: &[&str]) -> Value {
+pub(super) fn entry(manager: &str, operation: &str, fields: &[&str]) -> Value {
     let owned: Map<_, _> = fields.iter().map(|field| (format!("f:{field}"), json!({}))).collect();
     json!({"manager": manager, "operation": operation, "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:spec": owned}})
 }
 
 /// The object as the server returns it.
-fn served(spec: Value, version: &str, entries: &[Value]) -> Value {
+pub(super) fn served(spec: Value, version: &str, entries: &[Value]) -> Value {
     let mut object = widget(spec);
     object["metadata"]["uid"] = json!("uid-1");
     object["metadata"]["resourceVersion"] = json!(version);
@@ -38,12 +38,12 @@ fn ours(spec: Value, fields: &[&str]) -> Value {
     served(spec, "1", &[entry(US, "Apply", fields)])
 }
 
-struct World {
-    draft: Draft,
-    live: Option<Value>,
-    result: Value,
-    conflicts: Vec<(String, String)>,
-    effect: Effect,
+pub(super) struct World {
+    pub(super) draft: Draft,
+    pub(super) live: Option<Value>,
+    pub(super) result: Value,
+    pub(super) conflicts: Vec<(String, String)>,
+    pub(super) effect: Effect,
 }
 
 impl World {
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    fn item(&self) -> PlanItem {
+    pub(super) fn item(&self) -> PlanItem {
         let Body::Ensure(desired) = &self.draft.body else { panic!("a draft of an object") };
         let objects: Vec<_> = self.live.iter().chain([&self.result]).map(fields::Lookup::of).collect();
         let conflict = |(field, manager): &(String, String)| (fields::from_cause(field, &objects), manager.clone());
@@ -309,7 +309,9 @@ fn s3_what_an_atomic_list_or_map_loses_is_named() {
     assert_eq!(item.review.lost, ["/spec/list: \"theirs\"", "/spec/map/y: {\"z\":2}"]);
     assert!(item.needs_review());
     assert!(
-        item.review.message.contains("This removes entries that others added: /spec/list: \"theirs\""),
+        item.review
+            .message
+            .contains("This removes entries that this configuration does not own alone: /spec/list: \"theirs\""),
         "{}",
         item.review.message
     );
