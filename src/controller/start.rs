@@ -45,9 +45,10 @@ fn problem(error: &ClusterError) -> String {
         ClusterError::Refused(Refusal { code: 401 | 403, message, .. }) => format!(
             "the API server denies access; waiting until this user has the rights that `virt-advisor rbac` prints: {message}"
         ),
-        ClusterError::Transient { message }
-        | ClusterError::Webhook { message }
-        | ClusterError::Refused(Refusal { message, .. }) => {
+        ClusterError::Refused(Refusal { message, .. }) => {
+            format!("the API server refuses to list VirtPlatformConfigs; trying again until it does: {message}")
+        }
+        ClusterError::Transient { message } | ClusterError::Webhook { message } => {
             format!("the API server can't be reached; trying again until it answers: {message}")
         }
         ClusterError::Conflicts(_) | ClusterError::TooDeep | ClusterError::TooMany | ClusterError::Moved => format!("the API server can't be used: {error}"),

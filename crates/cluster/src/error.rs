@@ -129,7 +129,7 @@ impl ClusterError {
     #[must_use]
     pub fn displayed(&self) -> String {
         match self {
-            Self::Transient { .. } => "the API server could not answer".to_owned(),
+            Self::Transient { .. } => "the API server did not answer".to_owned(),
             Self::NotFound { .. } => "it does not exist".to_owned(),
             Self::Refused(refusal) if refusal.is_missing_right() => {
                 format!("{}. Grant that to the operator's service account", refusal.message.trim_end_matches('.'))

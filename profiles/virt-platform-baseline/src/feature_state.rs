@@ -73,7 +73,7 @@ impl Feature {
         let missing: Vec<_> = self.optional_kinds().iter().filter(|kind| !situation.inputs.serves(kind)).collect();
         let names: Vec<_> = missing.iter().map(|kind| kind.kind).collect();
         (!names.is_empty())
-            .then(|| format!("only part of it is planned, because this cluster does not serve {}", names.join(", ")))
+            .then(|| format!("only part of it is planned, because this cluster does not serve {}: install the operators that provide these kinds", names.join(", ")))
     }
 
     /// Whether the options enable it by its own switch.
@@ -188,7 +188,10 @@ impl Feature {
         let (required, optional) = (self.required_kinds(), self.optional_kinds());
         let is_missing = |kind: &&Kind| !situation.inputs.serves(kind);
         if let Some(kind) = required.iter().find(is_missing) {
-            return Ok(Some(format!("this cluster does not serve kind {}", kind.kind)));
+            return Ok(Some(format!(
+                "this cluster does not serve kind {}: install the operator that provides it",
+                kind.kind
+            )));
         }
         if self.reboots_machines() && !sets_up_machines(situation.inputs)? {
             let reason = "MachineConfigs have no effect on the machines of this cluster: if the control plane is hosted, set it up in the NodePools of \
@@ -197,6 +200,11 @@ impl Feature {
         }
         let has_none = required.is_empty() && optional.iter().all(|kind| is_missing(&kind));
         let names = || optional.iter().map(|kind| kind.kind).collect::<Vec<_>>().join(", ");
-        Ok(has_none.then(|| format!("this cluster serves none of these kinds: {}", names())))
+        Ok(has_none.then(|| {
+            format!(
+                "this cluster serves none of these kinds: {}. Install an operator that provides one of them",
+                names()
+            )
+        }))
     }
 }

@@ -79,7 +79,11 @@ pub(in crate::controller) async fn reject(ctx: &Context, invalid: &InvalidObject
         "summary": Summary { text: wire::cut_text(&message, wire::SUMMARY_LIMIT), ..Summary::default() },
         "conditions": conditions::derive(&[], &verdict, since),
     });
-    tracing::warn!(config = name, error = limits::words(&invalid.error), "the object can't be read");
+    tracing::warn!(
+        config = name,
+        error = limits::words(&invalid.error),
+        "the object does not match this version's schema"
+    );
     let write = ctx.cluster.patch_status::<VirtPlatformConfig>(&name, version.as_deref().unwrap_or_default(), &status);
     let problem = match tokio::time::timeout(BUDGET, write).await {
         Ok(Ok(written)) => {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::kubelet::{self, Acceptance};
-use super::pool::Pool;
+use super::pool::{Pool, reason};
 use super::{KUBELET_CONFIG, NODE, Question};
 
 /// The most machines that are named.
@@ -56,10 +56,11 @@ fn refused(pool: &Pool, found: &[Value]) -> Option<String> {
             pool.name
         )),
         Acceptance::Refused(problem) => Some(format!(
-            "KubeletConfig {} keeps the Machine Config Operator from rendering MachineConfigPool {}: {problem}. Correct or \
+            "KubeletConfig {} keeps the Machine Config Operator from rendering MachineConfigPool {}{}. Correct or \
              delete it",
             name(object),
-            pool.name
+            pool.name,
+            reason(&problem)
         )),
     };
     refused.filter_map(told).next()

@@ -226,7 +226,7 @@ pub(super) fn forecast(
         return Forecast::Known(Err(match overridden.as_slice() {
             [] => reaches_no_machine(&empty).into(),
             pools => format!(
-                "it would reach no machine: MachineConfigPool {} has a KubeletConfig of its own, which overrides this one",
+                "it would reach no machine: MachineConfigPool {} has a KubeletConfig of its own, which overrides this one: put these settings into that KubeletConfig and skip this item in spec.items, or delete that KubeletConfig",
                 pools.join(", ")
             ).into(),
         }));

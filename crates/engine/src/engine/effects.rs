@@ -143,8 +143,10 @@ impl Engine<'_> {
                 Ok(Vec::new())
             }
             Err(ClusterError::Refused(refusal)) => {
-                let remedy =
-                    format!("its effect on machines is unknown, because {} {name} can't be read: {refusal}", kind.kind);
+                let remedy = format!(
+                    "its effect on machines is unknown, because {} {name} can't be read: {refusal}. Give the operator the right to get it",
+                    kind.kind
+                );
                 Ok(all.into_iter().map(|asking| (asking.index, remedy.clone())).collect())
             }
             Err(source) => Err(fails(source)),

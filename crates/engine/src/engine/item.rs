@@ -349,8 +349,10 @@ impl Engine<'_> {
                 return Ok(Preview::Removal { live: Some(live), result, leaves: None, stays_for: others });
             }
             let owners = if others.is_empty() { "somebody else".to_owned() } else { others.join(", ") };
-            let remedy =
-                format!("{} can't be removed by this configuration: all of it belongs to {owners}", subject.target);
+            let remedy = format!(
+                "{} can't be removed by this configuration: all of it belongs to {owners}. Report this to the profile's owners",
+                subject.target
+            );
             return Err(Obstacle::blocks(remedy));
         }
         // A profile never deletes what it never creates: somebody has installed it.

@@ -45,7 +45,9 @@ pub(super) fn being_deleted(target: &TargetRef, live: &Value) -> String {
 /// The remedy for a webhook that does not answer; the server's message names it.
 pub(super) fn webhook(message: &str) -> String {
     let words = wire::cut_text(message, WORDS_LIMIT);
-    format!("it can't be previewed while a webhook does not respond; retrying: {words}")
+    format!(
+        "it can't be previewed while a webhook does not respond; retrying. Check the webhook's Service and Pods: {words}"
+    )
 }
 
 /// The remedy for a conflict with another configuration of this operator: with force, the two would
@@ -71,7 +73,10 @@ pub(super) fn contested(other: &str, field: &fields::FieldPath, result: &Value) 
 /// The remedy for a missing right: the rule, as it is written into a Role or ClusterRole.
 pub(super) fn missing_right(target: &TargetRef, kind: &Served, verbs: &[&str], refusal: &Refusal) -> String {
     if verbs.is_empty() {
-        return format!("the API server forbids it: {}", wire::cut_text(&refusal.message, WORDS_LIMIT));
+        return format!(
+            "the API server forbids it, although the operator seems to have the rights: check its roles and the cluster's authorizers: {}",
+            wire::cut_text(&refusal.message, WORDS_LIMIT)
+        );
     }
     let place = match &target.namespace {
         Some(namespace) => format!("a Role in namespace {namespace}, or to a ClusterRole"),
@@ -114,7 +119,15 @@ pub(super) fn of(refusal: &Refusal, about: &RefusedRequest<'_>) -> String {
         // Entries of lists are named by their values.
         let path = problem.split(['[', ' ']).next().unwrap_or_default().trim_end_matches(':');
         let problem = if about.secretive { format!("{path} has a different type or format") } else { problem };
-        return format!("the draft does not match the schema of {} ({}): {problem}", target.kind, target.api_version);
+        let remedy = if about.overridden {
+            "Correct the override that sets the field, or update the operator that provides this kind"
+        } else {
+            "Update the operator that provides this kind, or report this to the profile's owners"
+        };
+        return format!(
+            "the draft does not match the schema of {} ({}): {problem}. {remedy}",
+            target.kind, target.api_version
+        );
     }
     if let Some(problem) = live_type_problem(message) {
         let path = problem.split(['[', ' ']).next().unwrap_or_default().trim_end_matches(':');
@@ -130,14 +143,19 @@ pub(super) fn of(refusal: &Refusal, about: &RefusedRequest<'_>) -> String {
             .to_owned();
     }
     if message.contains("failed to convert new object") {
-        return format!("a value is not in the format that {} requires, for example base64", target.kind);
+        return format!(
+            "a value is not in the format that {} requires, for example base64: correct the option or the override that sets it",
+            target.kind
+        );
     }
     if refusal.causes.iter().any(|cause| cause.reason == "NamespaceTerminating") {
-        return format!("namespace {} is being deleted", target.namespace.as_deref().unwrap_or_default());
+        let namespace = target.namespace.as_deref().unwrap_or_default();
+        return format!("namespace {namespace} is being deleted: wait until it is gone, then create it again");
     }
     if about.secretive {
         return format!(
-            "the API server refuses it: {refusal}; its message is not shown, because it may quote secret values"
+            "the API server refuses it: {refusal}; its message is not shown, because it may quote secret values. Try the change with kubectl \
+             apply --server-side --dry-run=server to read it"
         );
     }
     let words = wire::cut_text(&without_values(refusal), WORDS_LIMIT);

@@ -134,7 +134,7 @@ impl KnownPools {
                 return Err(waiting("waiting for the Machine Config Operator to accept it".to_owned()));
             }
             Acceptance::Refused(problem) => {
-                let text = format!("the Machine Config Operator rejects it: {problem}");
+                let text = format!("the Machine Config Operator rejects it{}", reason(&problem));
                 return Err(Judged::Is(Rollout::Failed(text)));
             }
             Acceptance::Accepted => {}
