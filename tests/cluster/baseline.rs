@@ -135,7 +135,10 @@ async fn w_18_without_machine_configs_the_rest_is_planned() {
     // Nothing is to be changed on such a cluster.
     let plan = fixture.wait("a plan", |status| !status.left_out.is_empty()).await;
     assert_eq!(plan.items.len(), 1, "{plan:#?}");
-    assert_eq!(why_not(&plan, "swap"), Some("this cluster does not serve kind MachineConfig"));
+    assert_eq!(
+        why_not(&plan, "swap"),
+        Some("this cluster does not serve kind MachineConfig, which comes with OpenShift")
+    );
     fixture
         .patch(json!({"options": {"platformBaseline": {"features": {"swap": "Enabled", "metalLb": "Enabled"}}}}))
         .await;

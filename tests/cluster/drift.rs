@@ -119,7 +119,11 @@ async fn c8_drift_is_seen_by_every_route_and_recovers() {
         async move { widgets.patch_status("a", &PatchParams::default(), &seen).await.unwrap() }
     };
     let silent = stage.status(NAME).await;
-    assert!(silent.items[0].message.ends_with("Its owner has not reported on it yet."), "{}", silent.items[0].message);
+    assert!(
+        silent.items[0].message.ends_with("The operator that acts on it has not reported a status yet."),
+        "{}",
+        silent.items[0].message
+    );
     reports(1).await;
     stage.rest().await;
     let before = stage.status(NAME).await;

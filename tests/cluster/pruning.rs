@@ -89,7 +89,11 @@ async fn what_others_have_a_part_in_loses_only_ours() {
     stage.widgets().patch_status("a", &PatchParams::default(), &status).await.unwrap();
     stage.want(&[]).await;
     let plan = stage.wait_for(NAME, "a plan", Phase::ReviewRequired).await;
-    assert!(plan.items[0].message.contains("the object stays for kubectl-edit"), "{}", plan.items[0].message);
+    assert!(
+        plan.items[0].message.contains("other field managers own fields of it: kubectl-edit"),
+        "{}",
+        plan.items[0].message
+    );
     assert!(plan.items[1].message.contains("The object is deleted"), "{}", plan.items[1].message);
     stage.approve().await;
     stage.wait_for(NAME, "taken back", Phase::Completed).await;

@@ -1,6 +1,6 @@
 //! The decision whether a feature is planned on a cluster, and the reason if it is not.
 
-use profile_sdk::kinds::hyper_converged;
+use profile_sdk::kinds::{MACHINE_CONFIG, hyper_converged};
 use profile_sdk::platform::{reads_settings, sets_up_machines};
 use profile_sdk::{DraftError, Kind};
 use serde_json::{Value, json};
@@ -156,7 +156,7 @@ impl Feature {
                 (!situation.inputs.of_nodes(question)).then(|| FailedCondition::Overridable {
                     reason: format!("no node is labeled as having {what}: if that is wrong, set {option} to Enabled"),
                     note: format!(
-                        "no node is labeled as having {what}; it is planned because the options ask for it"
+                        "{} is planned because the options ask for it, although no node is labeled as having {what}", self.name
                     ),
                 })
             }
@@ -188,10 +188,11 @@ impl Feature {
         let (required, optional) = (self.required_kinds(), self.optional_kinds());
         let is_missing = |kind: &&Kind| !situation.inputs.serves(kind);
         if let Some(kind) = required.iter().find(is_missing) {
-            return Ok(Some(format!(
-                "this cluster does not serve kind {}: install the operator that provides it",
-                kind.kind
-            )));
+            let remedy = match *kind == MACHINE_CONFIG {
+                true => ", which comes with OpenShift",
+                false => ": install the operator that provides it",
+            };
+            return Ok(Some(format!("this cluster does not serve kind {}{remedy}", kind.kind)));
         }
         if self.reboots_machines() && !sets_up_machines(situation.inputs)? {
             let reason = "MachineConfigs have no effect on the machines of this cluster: if the control plane is hosted, set it up in the NodePools of \

@@ -143,7 +143,9 @@ pub(super) async fn progress(ctx: &Context, tracked: &Tracked, change: ChangeKin
 /// How the item changed its object: an edit needs more proof than a new object.
 pub(super) fn change(item: Option<&Item>) -> ChangeKind {
     match item {
-        Some(item) if item.operation == Operation::Update && item.state == ItemState::InProgress => ChangeKind::Edited,
+        Some(Item { operation: Operation::Update | Operation::Remove, state: ItemState::InProgress, .. }) => {
+            ChangeKind::Edited
+        }
         Some(_) | None => ChangeKind::New,
     }
 }
@@ -220,5 +222,30 @@ impl Gathering<'_> {
             };
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is left of an object that others share is not done with the rendering of before.
+    #[test]
+    fn edits_and_removals_under_way_need_more_proof_than_new_objects() {
+        for (operation, state, expected) in [
+            ("Create", "InProgress", ChangeKind::New),
+            ("Update", "InProgress", ChangeKind::Edited),
+            ("Remove", "InProgress", ChangeKind::Edited),
+            ("Remove", "Completed", ChangeKind::New),
+            ("NoChange", "Completed", ChangeKind::New),
+        ] {
+            let target = json!({"apiVersion": "v1", "kind": "Widget", "name": "w"});
+            let item = json!({"name": "w", "targetRef": target, "operation": operation, "state": state});
+            let item: Item = serde_json::from_value(item).unwrap();
+            assert_eq!(change(Some(&item)), expected, "{operation} {state}");
+        }
+        assert_eq!(change(None), ChangeKind::New);
     }
 }

@@ -272,7 +272,11 @@ async fn a_removal_takes_back_what_is_ours_and_nothing_else() {
     world.edit(&ours, json!({"spec": {"text": "theirs"}}), "somebody").await;
     let stays = world.item_of(removal("w")).await;
     assert_eq!(stays.operation, Operation::Remove);
-    assert!(stays.review.message.contains("the object stays for somebody"), "{}", stays.review.message);
+    assert!(
+        stays.review.message.contains("other field managers own fields of it: somebody"),
+        "{}",
+        stays.review.message
+    );
     assert!(
         stays.review.diff.contains("-  size: 1\n") && stays.review.diff.contains(" text: theirs"),
         "{}",
@@ -391,7 +395,11 @@ async fn what_a_profile_never_creates_it_never_deletes() {
     let plan = Engine::new(&world.cluster, &world.pools, &unheard).plan(Basis::default(), task).await.unwrap();
     let item = &plan.items[0];
     assert_eq!(item.operation, Operation::Remove);
-    assert!(item.review.message.contains("the object stays for those who installed it"), "{}", item.review.message);
+    assert!(
+        item.review.message.contains("the object stays, because this profile does not create it"),
+        "{}",
+        item.review.message
+    );
     let left = world.execute(item).await;
     assert_eq!(left["spec"].get("size"), None, "{left}");
 }

@@ -60,15 +60,21 @@ async fn s16_what_the_served_schema_does_not_know_is_said_with_the_field() {
     for (spec, says) in [
         (
             json!({"unknown": 1}),
-            "this cluster's Widget (example.dev/v1) does not have the field .spec.unknown: update the operator",
+            "this cluster's Widget (example.dev/v1) does not have the field .spec.unknown, so its operator is older or newer",
         ),
         (json!({"size": "text"}), ".spec.size: expected numeric"),
-        (json!({"map": [{"size": 1}]}), "the draft does not match the schema of Widget (example.dev/v1): .spec.map"),
+        (
+            json!({"map": [{"size": 1}]}),
+            "the desired object does not match the schema of Widget (example.dev/v1): .spec.map",
+        ),
         (
             json!({"map": [{"name": "a"}, {"name": "a"}]}),
-            "the draft does not match the schema of Widget (example.dev/v1): .spec.map",
+            "the desired object does not match the schema of Widget (example.dev/v1): .spec.map",
         ),
-        (json!({"set": ["a", "a"]}), "the draft does not match the schema of Widget (example.dev/v1): .spec.set"),
+        (
+            json!({"set": ["a", "a"]}),
+            "the desired object does not match the schema of Widget (example.dev/v1): .spec.set",
+        ),
         (json!({"size": 6000}), "spec.size"),
         (json!({"size": 2000}), "size must stay below 1000"),
     ] {

@@ -21,10 +21,14 @@ use std::sync::OnceLock;
 /// Where it is missing under CI.
 pub fn real_crd(file: &str) -> Option<PathBuf> {
     let named = || std::env::var_os("ADVISOR_TEST_CRDS").filter(|value| !value.is_empty()).map(PathBuf::from);
-    let collected = || Some(collected()?.join(Path::new(file).strip_prefix("openshift").ok()?));
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/crds").join(file);
-    let candidates = [named().map(|folder| folder.join(file)), collected(), Some(beside())];
-    let found = candidates.into_iter().flatten().find(|path| path.exists());
+    let collected = || {
+        let rest = Path::new(file).strip_prefix("openshift").ok()?;
+        Some(collected()?.join(rest))
+    };
+    let beside = || Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/crds").join(file));
+    let is_there = |path: &PathBuf| path.exists();
+    let found = named().map(|folder| folder.join(file)).filter(is_there);
+    let found = found.or_else(|| collected().filter(is_there)).or_else(|| beside().filter(is_there));
     if found.is_none() {
         left_out(&format!("the CRD {file}: set ADVISOR_TEST_CRDS to a folder that has it (docs/TESTING.md)"));
     }

@@ -106,7 +106,7 @@ fn beside(pools: &BTreeMap<String, Pool>, object: &Value) -> Option<String> {
     let others: Vec<_> = others.map(|pool| format!("{} (machines: {})", pool.name, pool.machines)).collect();
     (!others.is_empty()).then(|| {
         format!(
-            "The machines of these pools do not get it, because their machineConfigSelector does not select it: {}.",
+            "The machines of these pools do not get it, because the machineConfigSelector of the pool does not select it: {}. Extend the selector if they should.",
             listed(&others)
         )
     })
@@ -142,7 +142,7 @@ fn reaches_nobody(pools: &BTreeMap<String, Pool>, object: &Value) -> Option<Stri
     if pools.is_empty() {
         return Some(
             "this cluster has no MachineConfigPool, so no machine would get it: with a hosted control plane, machines are configured by the NodePools \
-             of the hosting cluster"
+             of the hosting cluster. Disable the option that plans this item"
                 .to_owned(),
         );
     }

@@ -218,7 +218,7 @@ pub(super) fn forecast(
         } else if disruption == Disruption::Reboot {
             effect
                 .notes
-                .push(format!("The kubelet of each machine of pool {of_pool} restarts with another configuration."));
+                .push(format!("With that, the kubelet of each machine of pool {of_pool} gets another configuration."));
         }
         pool.disturb(&mut effect, disruption);
     }
@@ -276,7 +276,7 @@ fn problem(concerned: &BTreeMap<&String, (&Pool, &str)>, result: &Value) -> Opti
     if let Some(field) = refused(result) {
         return Some(format!(
             "the Machine Config Operator rejects {field}, although the API server accepts it, and would stop rendering \
-             the selected pools"
+             the selected pools. Remove it from the override that sets it, or report this to the profile's owners"
         ));
     }
     let selects_none = !concerned.values().any(|(pool, _)| selects(result, pool));

@@ -37,8 +37,10 @@ pub struct MachineConfigPools {
 #[derive(Default)]
 struct KnownPools {
     pools: BTreeMap<String, Pool>,
-    /// The pools that MachineOSConfigs name, once these were listed.
-    layered: Option<BTreeSet<String>>,
+    /// The pools that MachineOSConfigs named when these were listed last.
+    layered: BTreeSet<String>,
+    /// Whether that is to be believed: they were listed since the last exact plan began.
+    knows_layers: bool,
     /// The node disruption policies, once MachineConfigurations were listed.
     policies: Option<Policies>,
     /// Facts about rendered configurations and their sources.
@@ -85,8 +87,8 @@ impl Forecasting for MachineConfigPools {
     }
 
     fn forecast(&self, planned: PlannedChange<'_>) -> Forecast {
-        let KnownPools { pools, facts, policies, layered, .. } = &*self.state();
-        if layered.is_none() {
+        let KnownPools { pools, facts, policies, knows_layers, .. } = &*self.state();
+        if !knows_layers {
             return Forecast::Unlisted(MACHINE_OS_CONFIG);
         }
         match planned.result.or(planned.live) {
@@ -113,15 +115,17 @@ impl Forecasting for MachineConfigPools {
             return;
         }
         let named = objects.iter().filter_map(|object| object.pointer("/spec/machineConfigPool/name")?.as_str());
-        let layered: BTreeSet<_> = named.map(str::to_owned).collect();
-        state.pools.values_mut().for_each(|pool| pool.layered = layered.contains(&pool.name));
-        state.layered = Some(layered);
+        state.layered = named.map(str::to_owned).collect();
+        state.knows_layers = true;
+        let KnownPools { pools, layered, .. } = state;
+        pools.values_mut().for_each(|pool| pool.layered = layered.contains(&pool.name));
     }
 
     fn read_anew(&self) {
         let state = &mut *self.state();
         state.facts.read_sources_anew();
-        state.layered = None;
+        // What was listed is as good as before for what watches tell of pools.
+        state.knows_layers = false;
         state.policies = None;
     }
 
@@ -237,7 +241,7 @@ impl Tracking for MachineConfigPools {
 impl KnownPools {
     fn read(&self, object: &Value) -> Pool {
         let mut pool = Pool::read(object);
-        pool.layered = self.layered.as_ref().is_some_and(|layered| layered.contains(&pool.name));
+        pool.layered = self.layered.contains(&pool.name);
         pool
     }
 

@@ -111,7 +111,8 @@ pub(super) fn of(refusal: &Refusal, about: &RefusedRequest<'_>) -> String {
         let path = if about.secretive { path.split('[').next().unwrap_or_default() } else { path };
         let overridden = if about.overridden { ", or correct the override that sets the field" } else { "" };
         return format!(
-            "this cluster's {} ({}) does not have the field {path}: update the operator that provides this kind{overridden}",
+            "this cluster's {} ({}) does not have the field {path}, so its operator is older or newer than this profile expects: update \
+             the older of the two{overridden}",
             target.kind, target.api_version
         );
     }
@@ -125,7 +126,7 @@ pub(super) fn of(refusal: &Refusal, about: &RefusedRequest<'_>) -> String {
             "Update the operator that provides this kind, or report this to the profile's owners"
         };
         return format!(
-            "the draft does not match the schema of {} ({}): {problem}. {remedy}",
+            "the desired object does not match the schema of {} ({}): {problem}. {remedy}",
             target.kind, target.api_version
         );
     }
@@ -166,9 +167,15 @@ pub(super) fn of(refusal: &Refusal, about: &RefusedRequest<'_>) -> String {
         );
     }
     if message.contains("denied request") || message.contains("denied the request") {
-        return format!("admission refuses it: {words}");
+        return format!(
+            "admission refuses it: {}. Exempt the operator from that policy, or skip the item in spec.items",
+            words.trim_end_matches('.')
+        );
     }
-    format!("the API server refuses it: {words}")
+    format!(
+        "the API server refuses it: {}. Correct the option or the override that sets this, or skip the item in spec.items",
+        words.trim_end_matches('.')
+    )
 }
 
 /// The server's message. Causes that quote a value are cut to what follows it.
@@ -265,11 +272,11 @@ mod tests {
     /// The texts were observed.
     #[test]
     fn each_refusal_says_what_to_do() {
-        for (code, message, says) in [
+        let cases = [
             (
                 500,
                 "failed to create typed patch object (/w; example.dev/v1, Kind=Widget): .spec.foo: field not declared in schema",
-                "does not have the field .spec.foo: update the operator that provides this kind",
+                "does not have the field .spec.foo, so its operator is older or newer than this profile expects",
             ),
             (
                 500,
@@ -295,10 +302,16 @@ mod tests {
             ),
             (400, "admission webhook \"h\" denied the request: no", "admission refuses it: admission webhook \"h\""),
             (500, "failed to convert new object (a; v1, Kind=Secret): illegal base64", "base64"),
-        ] {
-            let remedy = remedy(code, message, &[], false);
+        ];
+        let remedies: Vec<_> = cases.iter().map(|(code, message, _)| remedy(*code, message, &[], false)).collect();
+        for (remedy, (_, message, says)) in remedies.iter().zip(&cases) {
             assert!(remedy.contains(says), "{message}: {remedy}");
             assert!(!remedy.contains("hunter2"), "{remedy}");
+            // What is said of one refusal is said of no other.
+            let others = remedies.iter().zip(&cases).filter(|(_, (.., other))| other != says);
+            for (other, (_, message, _)) in others {
+                assert!(!other.contains(says), "{message}: {other}");
+            }
         }
     }
 
@@ -307,7 +320,12 @@ mod tests {
     fn a_cause_that_names_its_field_in_its_text_alone_is_told() {
         let cause = "Invalid value: \"\": Checked value must be of type integer with format int32 in spec.seconds";
         let told = remedy(422, "Widget.example.dev \"w\" is invalid", &[("FieldValueInvalid", "<nil>", cause)], false);
-        assert!(told.ends_with("Checked value must be of type integer with format int32 in spec.seconds"), "{told}");
+        assert!(
+            told.contains(
+                "Checked value must be of type integer with format int32 in spec.seconds. Correct the option"
+            ),
+            "{told}"
+        );
     }
 
     #[test]

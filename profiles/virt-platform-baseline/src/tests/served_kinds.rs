@@ -17,7 +17,10 @@ fn w_18_kinds_that_are_not_served_are_missed_by_nobody_who_did_not_ask() {
         ..Cluster::default()
     };
     assert_eq!(cluster.item_names(json!({})), ["hyper-converged"]);
-    assert_eq!(cluster.reason_left_out("swap", json!({})), "this cluster does not serve kind MachineConfig");
+    assert_eq!(
+        cluster.reason_left_out("swap", json!({})),
+        "this cluster does not serve kind MachineConfig, which comes with OpenShift"
+    );
     let asked = cluster.item_names(json!({"features": {"nodeHealthCheck": "Enabled"}}));
     assert!(asked.contains(&"node-health-check".to_owned()), "the engine says what is missing: {asked:?}");
 }
@@ -39,7 +42,8 @@ fn what_is_served_of_several_kinds_is_planned_and_the_rest_is_named() {
     let why = alerts.reason_left_out("observability", json!({}));
     assert_eq!(
         why,
-        "only part of it is planned, because this cluster does not serve UIPlugin, PersesDatasource, PersesDashboard"
+        "only part of it is planned, because this cluster does not serve UIPlugin, PersesDatasource, PersesDashboard: \
+         install the operators that provide these kinds"
     );
     let why = Cluster::default().reason_left_out("observability", json!({}));
     assert!(why.starts_with("this cluster serves none of these kinds: UIPlugin, "), "{why}");

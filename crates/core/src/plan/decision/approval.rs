@@ -74,7 +74,7 @@ impl Waiting {
             }
             Self::NotApproved => {
                 "spec.action Apply alone does not approve this plan. Read it, then set spec.approvedPlanHash to status.planHash; or set \
-                 spec.action to DryRun and, after reading the plan, back to Apply."
+                 spec.action to DryRun, clear spec.approvedPlanHash, and set spec.action back to Apply after reading the plan."
             }
             Self::TooSoon => {
                 "This plan replaced another one within a minute of spec.action being set to Apply, so it is unclear which of the two was \

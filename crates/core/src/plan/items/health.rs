@@ -70,7 +70,9 @@ pub fn of(object: &Value) -> Rollout {
 pub fn as_reported(rollout: Rollout, object: &Value) -> Rollout {
     let is_silent = object.get("status").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty);
     match rollout {
-        Rollout::Done(_) if is_silent => Rollout::Done("its owner has not reported on it yet".to_owned()),
+        Rollout::Done(_) if is_silent => {
+            Rollout::Done("the operator that acts on it has not reported a status yet".to_owned())
+        }
         rollout => rollout,
     }
 }

@@ -65,9 +65,13 @@ pub(in crate::plan) fn of_removal(
         }
         (_, true) => format!("{reason}. The object is deleted: no other field manager owns fields of it."),
         (_, false) => {
-            let stays_for =
-                if stays_for.is_empty() { "those who installed it".to_owned() } else { stays_for.join(", ") };
-            format!("{reason}. This configuration's fields are removed; the object stays for {stays_for}.")
+            let stays = match stays_for {
+                [] => "the object stays, because this profile does not create it".to_owned(),
+                others => {
+                    format!("the object stays, because other field managers own fields of it: {}", others.join(", "))
+                }
+            };
+            format!("{reason}. This configuration's fields are removed; {stays}.")
         }
     }];
     sentences.extend(reboots(effect));

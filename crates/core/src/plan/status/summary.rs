@@ -127,7 +127,7 @@ pub(in crate::plan) fn of_publication(plan: &Plan, publication: &Publication, to
             sentences.push(detail.to_owned());
             sentences.push(figures::in_figures(plan));
             sentences.push(remedy.to_owned());
-            sentences.push(format!("To adopt it, {how}"));
+            sentences.push(format!("To approve it, {how}"));
         }
         Phase::Pending
         | Phase::Drafting

@@ -460,7 +460,7 @@ fn r19_pools_that_take_in_nothing_for_workers_are_named() {
     let effect = world.effect(None, Some(&ours)).0.unwrap();
     assert_eq!(effect.pools, one_by_one(&[("worker", 3), ("infra", 2)]));
     let told: Vec<_> = effect.notes.iter().filter(|note| note.contains("do not get it")).collect();
-    assert!(told.len() == 1 && told[0].ends_with("does not select it: gpu (machines: 4)."), "{effect:?}");
+    assert!(told.len() == 1 && told[0].contains("does not select it: gpu (machines: 4). Extend"), "{effect:?}");
     let for_masters = machine_config("99-ours", "master", kargs(&["psi=1"]));
     assert!(!world.effect(None, Some(&for_masters)).0.unwrap().notes.concat().contains("do not get it"));
 

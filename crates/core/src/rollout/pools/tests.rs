@@ -434,3 +434,18 @@ fn r8_r9_a_pool_that_can_not_be_rendered_or_built_is_stuck() {
         assert_eq!(pools.is_stuck(&tracked(&["psi=1"]), ChangeKind::New), stuck, "{condition} {at:?}");
     }
 }
+
+/// Found in a review: an exact plan lists MachineOSConfigs again, and until it has, what watches
+/// say of a layered pool is no change of it.
+#[test]
+fn a_layered_pool_stays_layered_while_its_configs_are_listed_again() {
+    let pools = pools(&finished());
+    pools.kind_listed(MACHINE_OS_CONFIG, &[json!({"spec": {"machineConfigPool": {"name": "worker"}}})]);
+    let before = (pools.plan_fingerprint(), pools.progress_fingerprint(&tracked(&["psi=1"])));
+    pools.read_anew();
+    pools.pool_seen(&finished());
+    assert_eq!((pools.plan_fingerprint(), pools.progress_fingerprint(&tracked(&["psi=1"]))), before);
+    let wanted = psi(&["psi=1", "more"]);
+    let planned = PlannedChange { live: None, result: Some(&wanted), takes_back: false, leaving: &[] };
+    assert_eq!(pools.forecast(planned), Forecast::Unlisted(MACHINE_OS_CONFIG), "it is listed before it is believed");
+}

@@ -471,7 +471,8 @@ fn a_removal_shows_what_goes_and_what_stays() {
     let stays = removal(Some(both.clone()), Some(released), &["them"]);
     assert_eq!(stays.operation, Operation::Remove);
     assert!(
-        stays.review.diff.contains("\n-  a: 1\n") && stays.review.message.contains("the object stays for them"),
+        stays.review.diff.contains("\n-  a: 1\n")
+            && stays.review.message.contains("other field managers own fields of it: them"),
         "{}",
         stays.review.message
     );
