@@ -206,7 +206,7 @@ async fn w_26_an_override_that_is_nonsense_blocks_its_item_alone() {
         (
             PATCH,
             one(json!({"op": "replace", "path": "/spec/size", "value": "big"})),
-            "expected numeric (int or float). It was previewed with these overrides: platform.kubevirt.io/patch patches it",
+            "or update the operator that provides this kind. It was previewed with these overrides: platform.kubevirt.io/patch patches it",
         ),
         (IGNORE, "spec/size".to_owned(), "must begin with /"),
         (IGNORE, "/spec/~2".to_owned(), "neither ~0 nor ~1"),

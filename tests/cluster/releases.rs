@@ -6,22 +6,25 @@ use std::path::Path;
 use advisor_core::api::{Operation, Phase, VirtPlatformConfigStatus};
 use advisor_core::plan::hash;
 use controlplane::real_crd;
+use mco_simulator::release::{Release, V4_14, V4_17, V4_20, V4_22};
 use serde_json::{Value, json};
 use tempfile::TempPath;
 
 use crate::fixture::{Fixture, PROFILE, Setup, hyper_converged, root};
 
-/// OpenShift, HyperConverged, and the version of it that the operator prefers. It is the only one
-/// that is served here, since the webhook that converts between them can't run.
-const RELEASES: [(&str, &str, &str); 8] = [
-    ("4.14", "v1.14.0", "v1beta1"),
-    ("4.17", "v1.14.0", "v1beta1"),
-    ("4.18", "v1.16.0", "v1beta1"),
-    ("4.19", "v1.16.0", "v1beta1"),
-    ("4.20", "v1.16.0", "v1beta1"),
-    ("4.21", "v1.18.1", "v1"),
-    ("4.22", "v1.18.1", "v1"),
-    ("4.22", "main", "v1"),
+/// OpenShift, the machine-config controllers as mco-simulator plays them (those of 4.18 and 4.19
+/// read as 4.17's do, those of 4.21 as 4.22's), HyperConverged, and the version of it that the
+/// operator prefers. It is the only one that is served here, since the webhook that converts
+/// between them can't run.
+const RELEASES: [(&str, Release, &str, &str); 8] = [
+    ("4.14", V4_14, "v1.14.0", "v1beta1"),
+    ("4.17", V4_17, "v1.14.0", "v1beta1"),
+    ("4.18", V4_17, "v1.16.0", "v1beta1"),
+    ("4.19", V4_17, "v1.16.0", "v1beta1"),
+    ("4.20", V4_20, "v1.16.0", "v1beta1"),
+    ("4.21", V4_22, "v1.18.1", "v1"),
+    ("4.22", V4_22, "v1.18.1", "v1"),
+    ("4.22", V4_22, "main", "v1"),
 ];
 const PROFILES: [&str; 2] = [PROFILE, "virt-higher-density"];
 const TABLE: &str = "docs/profiles/releases.md";
@@ -48,7 +51,7 @@ async fn golden_plans_on_the_real_crds() {
         return;
     };
     let mut rows = Vec::new();
-    for (openshift, hco, version) in RELEASES {
+    for (openshift, release, hco, version) in RELEASES {
         let limits = json!({"parallelMigrationsPerCluster": 20, "parallelOutboundMigrationsPerNode": 4});
         let spec = match version {
             "v1" => json!({"virtualization": {"liveMigrationConfig": limits}}),
@@ -59,6 +62,7 @@ async fn golden_plans_on_the_real_crds() {
             descheduler_crd: Some(deschedulers.join(format!("kubedeschedulers-ocp-{openshift}.yaml"))),
             hyper_converged_crd: Some(hyper_converged_crd.to_path_buf()),
             hyper_converged: Some(hyper_converged(version, spec)),
+            release,
             ..Setup::default()
         })
         .await;
@@ -75,8 +79,8 @@ async fn golden_plans_on_the_real_crds() {
     let table = format!(
         "# What each profile plans on which release\n\n\
          With default options, on a cluster on which nothing of it is set yet. Checked against the real definitions of each release by\n\
-         `golden_plans_on_the_real_crds`, whose plans in full are in `tests/cluster/snapshots`. What the machines of a release make of a\n\
-         MachineConfig is not part of it: see what each profile needs.\n\n\
+         `golden_plans_on_the_real_crds`, whose plans in full are in `tests/cluster/snapshots`. The machine-config controllers are those\n\
+         of the release, as tests/mco-simulator plays them.\n\n\
          | OpenShift | HyperConverged | profile | plan |\n| --- | --- | --- | --- |\n{}\n",
         rows.join("\n")
     );

@@ -156,7 +156,7 @@ impl Feature {
                 (!situation.inputs.of_nodes(question)).then(|| FailedCondition::Overridable {
                     reason: format!("no node is labeled as having {what}: if that is wrong, set {option} to Enabled"),
                     note: format!(
-                        "{} is planned because the options ask for it, although no node is labeled as having {what}", self.name
+                        "feature {} is planned because the options ask for it, although no node is labeled as having {what}", self.name
                     ),
                 })
             }

@@ -177,7 +177,9 @@ async fn a_kubelet_config_says_whose_kubelets_restart() {
     let item = world.item(&config(json!({"maxPods": 300, "systemReserved": {"memory": "1Gi"}}))).await;
     assert_eq!((item.review.severity, item.review.effect.machines()), (Severity::High, 3));
     assert!(
-        item.review.message.contains("The kubelet of each machine of pool worker restarts"),
+        item.review
+            .message
+            .contains("With that, the kubelet of each machine of pool worker gets another configuration."),
         "{}",
         item.review.message
     );
