@@ -48,7 +48,7 @@ async fn start_operator(shell: &mut Shell, stage: &mut Stage, program: &Path) ->
     shell.show(&format!("kubectl wait virtplatformconfig/{PROFILE} --for=create --timeout=30s")).await?;
     wait_for(shell, "Ignored").await?;
     shell.show("kubectl get virtplatformconfigs").await?;
-    shell.say("Action Ignore: it stands aside until somebody asks.")
+    shell.say("Action Ignore: it is not in use until somebody asks.")
 }
 
 async fn ask_for_a_plan(shell: &Shell) -> Result<()> {
