@@ -1,5 +1,7 @@
 //! The decision whether a feature is planned on a cluster, and the reason if it is not.
 
+use std::collections::BTreeSet;
+
 use profile_sdk::kinds::{MACHINE_CONFIG, hyper_converged};
 use profile_sdk::platform::{reads_settings, sets_up_machines};
 use profile_sdk::{DraftError, Kind};
@@ -103,8 +105,9 @@ impl Feature {
                 EarlierChoice::On => {}
                 EarlierChoice::Off => {
                     return Ok(Some(format!(
-                        "it is a {} and off by default: to use it, set {option} to Enabled",
-                        self.maturity.name()
+                        "it is a {} and off by default: to use it, {}",
+                        self.maturity.name(),
+                        self.how_to_enable()
                     )));
                 }
                 EarlierChoice::Unclear(what) => {
@@ -120,6 +123,23 @@ impl Feature {
             )),
             Some(_) | None => None,
         })
+    }
+
+    /// Everything that an administrator must set to use it.
+    fn how_to_enable(&self) -> String {
+        let own = match &self.named_by {
+            Some(NamedBy { option, needed: true, .. }) => format!("set spec.options.platformBaseline.{option}"),
+            Some(_) | None => format!("set {} to Enabled", self.option()),
+        };
+        let hosts = self.conditions.iter().filter_map(|condition| match condition {
+            Condition::Planned(host) => Some(host.name),
+            _ => None,
+        });
+        let needed: BTreeSet<_> = hosts.chain(self.needs.iter().copied()).collect();
+        match needed.is_empty() {
+            true => own,
+            false => format!("{own}, and enable {} too", Vec::from_iter(needed).join(" and ")),
+        }
     }
 
     fn earlier_choice(&self, situation: &Situation<'_>) -> Result<EarlierChoice, DraftError> {

@@ -113,3 +113,35 @@ fn devices_that_are_none_are_refused_with_the_reason() {
     }
     assert!(PROFILE.configure(Some(&json!({"features": {"swap": "On"}}))).is_err());
 }
+
+/// Who follows the sentence gets the feature: what it builds on is named too.
+#[test]
+fn a_feature_that_is_off_says_everything_that_enables_it() {
+    for (feature, says, options) in [
+        (
+            "cpuManager",
+            "set spec.options.platformBaseline.features.cpuManager to Enabled",
+            json!({"features": {"cpuManager": "Enabled"}}),
+        ),
+        (
+            "numa",
+            "set spec.options.platformBaseline.features.numa to Enabled, and enable cpuManager too",
+            json!({"features": {"numa": "Enabled", "cpuManager": "Enabled"}}),
+        ),
+        (
+            "logging",
+            "set spec.options.platformBaseline.logging.storageClassName",
+            json!({"logging": {"storageClassName": "fast"}}),
+        ),
+        (
+            "auditLogging",
+            "set spec.options.platformBaseline.features.auditLogging to Enabled, and enable logging too",
+            json!({"features": {"auditLogging": "Enabled"}, "logging": {"storageClassName": "fast"}}),
+        ),
+    ] {
+        let reason = Cluster::default().reason_left_out(feature, json!({}));
+        assert!(reason.ends_with(&format!("off by default: to use it, {says}")), "{feature}: {reason}");
+        let left_out = Cluster::default().left_out(options);
+        assert!(!left_out.iter().any(|left| left.feature == feature), "{feature}: {left_out:?}");
+    }
+}

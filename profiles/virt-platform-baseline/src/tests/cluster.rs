@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use profile_sdk::kinds::hyper_converged;
 use profile_sdk::platform::{CONTROL_PLANE_WORKS, kubelet_of_workers};
-use profile_sdk::{Body, Draft, Inputs, Kind, Surroundings};
+use profile_sdk::{Body, Draft, Inputs, Kind, LeftOutFeature, Surroundings};
 use serde_json::{Value, json};
 
 use crate::PROFILE;
@@ -56,9 +56,12 @@ impl Cluster {
         self.drafts(options).into_iter().map(|draft| draft.name).collect()
     }
 
+    pub(super) fn left_out(&self, options: Value) -> Vec<LeftOutFeature> {
+        PROFILE.configure(Some(&options)).unwrap().left_out(&self.inputs()).unwrap()
+    }
+
     pub(super) fn reason_left_out(&self, feature: &str, options: Value) -> String {
-        let left_out = PROFILE.configure(Some(&options)).unwrap().left_out(&self.inputs()).unwrap();
-        left_out
+        self.left_out(options)
             .into_iter()
             .find(|part| part.feature == feature)
             .unwrap_or_else(|| panic!("{feature} is planned"))
