@@ -39,7 +39,8 @@ fn inputs(planner: &dyn Planner) -> Inputs {
 }
 
 fn drafts(profile: &dyn Profile, options: Option<&Value>) -> Vec<Draft> {
-    drafts_around(profile, options, Surroundings::default()).unwrap()
+    let drafts = drafts_around(profile, options, Surroundings::default());
+    drafts.unwrap_or_else(|error| panic!("{} with options {options:?}: {error}", profile.about().name))
 }
 
 /// What the profile drafts there, having said what it leaves out; an error if it asks for what it
@@ -98,7 +99,12 @@ fn values(schema: &Value) -> Vec<Value> {
             }
             all
         }
-        other => panic!("an option of type {other:?}"),
+        "" => {
+            panic!("an option has no type in {schema}: do not document the variants of an enum, but the option itself")
+        }
+        other => {
+            panic!("an option of type {other:?} in {schema}: options are booleans, integers, texts, lists and objects")
+        }
     }
 }
 

@@ -29,7 +29,8 @@ pub async fn measure(bench: &mut Bench, table: &mut Table) -> Result<()> {
         observer.forget();
         bench.edit_descheduler(json!({"deschedulingIntervalSeconds": value})).await?;
         missed += usize::from(observer.wait(phase, 0).await.is_err());
-        // A watch that is cut within a second of its opening came to nothing, and is spaced by pauses.
+        // A watch that is cut within a second of its opening came to nothing, and is spaced by
+        // pauses.
         tokio::time::sleep(EVERY).await;
     }
     let asked = counts::now(&bench.stage, &mark);
