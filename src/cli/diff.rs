@@ -55,7 +55,7 @@ pub(super) fn run(flags: DiffFlags, print: impl FnOnce(&str) -> Result<(), Strin
 
 /// The current plan of the configuration called `name`, and the digest of the published one.
 async fn plan(cluster: &Cluster, name: &str) -> Result<(Plan, Option<String>), String> {
-    let profile = registry::known(name)?;
+    let profile = registry::profile_named(name)?;
     let config = cluster
         .find::<VirtPlatformConfig>(name)
         .await

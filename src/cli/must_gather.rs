@@ -88,7 +88,7 @@ impl Bundle<'_> {
         let mut object = serde_json::to_value(object).map_err(|error| error.to_string())?;
         hide_texts(&mut object);
         let target = TargetRef::of(&object);
-        let document = registry::PROFILES.iter().find_map(|profile| document::of(profile.kinds(), &target));
+        let document = registry::PROFILES.iter().find_map(|profile| document::declared_for(profile.kinds(), &target));
         let shown = Redactor::new(&[], &[&object]).closing(document).show(&object);
         let text = serde_saphyr::to_string(&shown).map_err(|error| error.to_string())?;
         self.write(name, &text)

@@ -80,7 +80,7 @@ struct Rendered {
 }
 
 fn plan(flags: &RenderFlags) -> Result<Rendered, String> {
-    let profile = registry::known(&flags.profile)?;
+    let profile = registry::profile_named(&flags.profile)?;
     let about = profile.about();
     let (own, mut choices) = match &flags.options {
         Some(path) => {

@@ -76,7 +76,7 @@ impl Sources {
             let found = configs.iter().filter_map(|config| Some((vec![name(config)], value(config)?)));
             found.collect()
         };
-        all.push((&define::PHASE_SINCE, of_each(&since)));
+        all.push((&define::PHASE_SINCE, of_each(&phase_began)));
         all.push((
             &define::BLOCKED,
             of_each(&|config| {
@@ -145,7 +145,7 @@ fn phase(config: &VirtPlatformConfig) -> Option<Phase> {
 }
 
 /// When the condition of the present phase became true, in seconds since the epoch.
-fn since(config: &VirtPlatformConfig) -> Option<f64> {
+fn phase_began(config: &VirtPlatformConfig) -> Option<f64> {
     let wanted = phase(config)?.name();
     let conditions = &config.status.as_ref()?.conditions;
     let found = conditions.iter().find(|condition| condition.type_ == wanted && condition.status == "True")?;

@@ -117,7 +117,7 @@ impl Shape {
 
         // Switched off, it takes back what it has brought.
         let brought: Vec<_> = plan.items.iter().filter(|item| item.operation == Operation::Create).collect();
-        let features = advisor_core::api::options_schema(advisor_engine::registry::known(BASELINE).unwrap());
+        let features = advisor_core::api::options_schema(advisor_engine::registry::profile_named(BASELINE).unwrap());
         let features = features.pointer("/properties/features/properties").and_then(Value::as_object).unwrap();
         let off: serde_json::Map<_, _> = features.keys().map(|name| (name.clone(), json!("Disabled"))).collect();
         fixture.patch(json!({"action": "DryRun", "options": {"platformBaseline": {"features": off}}})).await;

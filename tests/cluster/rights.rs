@@ -60,7 +60,7 @@ const BASELINE: &str = "virt-platform-baseline";
 
 /// Every feature of the baseline as `choice`, with what it needs.
 pub fn every_feature(choice: &str) -> Value {
-    let schema = advisor_core::api::options_schema(advisor_engine::registry::known(BASELINE).unwrap());
+    let schema = advisor_core::api::options_schema(advisor_engine::registry::profile_named(BASELINE).unwrap());
     let features = schema.pointer("/properties/features/properties").and_then(Value::as_object).unwrap().keys();
     let features: serde_json::Map<_, _> = features.map(|name| (name.clone(), json!(choice))).collect();
     let device = json!({"resourceName": "kubevirt.io/storage", "vendor": "46f4", "product": "0001"});

@@ -45,7 +45,7 @@ pub fn watched(profile: &dyn Profile) -> BTreeSet<WatchScope> {
 /// # Errors
 ///
 /// A sentence that names the registered profiles.
-pub fn known(name: &str) -> Result<&'static dyn Profile, String> {
+pub fn profile_named(name: &str) -> Result<&'static dyn Profile, String> {
     find(PROFILES, name).ok_or_else(|| {
         let known: Vec<_> = PROFILES.iter().map(|profile| profile.about().name).collect();
         format!("there is no profile {name}; this version has {}", known.join(", "))

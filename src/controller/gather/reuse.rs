@@ -77,7 +77,7 @@ impl Gathering<'_> {
         // Somebody edited fields that do not concern us: no request is needed. Except when this
         // decides what reboots machines.
         let plain = !self.all && draft.unwanted.is_empty() && !self.ctx.rollouts.has_effects(target);
-        let document = document::of(self.profile.kinds(), target);
+        let document = document::declared_for(self.profile.kinds(), target);
         Ok(live.filter(|_| plain).and_then(|live| from_preview::unmoved(draft, document, &known.item, &live)))
     }
 

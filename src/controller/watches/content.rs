@@ -11,10 +11,11 @@ use advisor_core::plan::items::health;
 
 /// A hash that stays the same while nothing changes in `object` except parts of its status that do
 /// not concern its health. `None` if it can't be computed.
-pub(super) fn of(object: &DynamicObject) -> Option<u64> {
+pub(super) fn content_hash(object: &DynamicObject) -> Option<u64> {
     let mut object = serde_json::to_value(object).ok()?;
     let mut hasher = DefaultHasher::new();
-    format!("{:?} {:?} {}", health::of(&object), health::trouble(&object), health::speaks(&object)).hash(&mut hasher);
+    format!("{:?} {:?} {}", health::rollout_of(&object), health::trouble(&object), health::speaks(&object))
+        .hash(&mut hasher);
     object.as_object_mut()?.remove("status");
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     metadata.remove("resourceVersion");
@@ -49,9 +50,9 @@ mod tests {
             json!({"observedGeneration": 1, "relatedObjects": [{"resourceVersion": related.to_string()}],
                 "conditions": [{"type": "Degraded", "status": degraded, "message": "m"}]})
         };
-        let first = of(&object("5", 1, status(1, "False"), times));
+        let first = content_hash(&object("5", 1, status(1, "False"), times));
         assert!(first.is_some());
-        assert_eq!(of(&object("6", 1, status(2, "False"), [times[0], "2026-01-01T00:00:09Z"])), first);
+        assert_eq!(content_hash(&object("6", 1, status(2, "False"), [times[0], "2026-01-01T00:00:09Z"])), first);
         for (name, other) in [
             ("health", object("6", 1, status(1, "True"), times)),
             ("spec", object("6", 2, status(1, "False"), times)),
@@ -61,7 +62,7 @@ mod tests {
             ),
             ("no word of health", object("6", 1, json!({"observedGeneration": 1}), times)),
         ] {
-            assert_ne!(of(&other), first, "{name}");
+            assert_ne!(content_hash(&other), first, "{name}");
         }
     }
 }

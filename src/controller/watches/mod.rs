@@ -329,7 +329,7 @@ impl Watches {
         let kind = served.resource.kind.as_str();
         let mut events = if is_talkative(&served.resource.group, &served.resource.kind) {
             let api = api_of::<DynamicObject>(client, namespace, &served.resource);
-            events(api, kind, name, watched, content::of).boxed()
+            events(api, kind, name, watched, content::content_hash).boxed()
         } else {
             let api = api_of::<PartialObjectMeta<DynamicObject>>(client, namespace, &served.resource);
             events(api, kind, name, watched, |_| None).boxed()

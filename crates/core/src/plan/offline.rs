@@ -64,7 +64,7 @@ pub fn plan(
             let needed_by = dependants(draft, drafts).into_iter().map(str::to_owned).collect();
             Preview::SetAside { live: live.cloned().map(Arc::new), why, needed_by }
         };
-        let shared = document::of(kinds, &target(draft));
+        let shared = document::declared_for(kinds, &target(draft));
         let aside = choices.set_aside(draft).transpose();
         let aside = aside.map(|aside| aside.map_or_else(Preview::refused, |why| set_aside(why, None)));
         let judged = || match (check_drafts::one(draft, drafts), &draft.body) {

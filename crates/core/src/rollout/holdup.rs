@@ -24,7 +24,7 @@ pub(super) fn question(pool: &Pool) -> Question {
 }
 
 /// The cause, according to `found`, that holds up `pool`.
-pub(super) fn told(
+pub(super) fn cause(
     pools: &BTreeMap<String, Pool>,
     pool: &Pool,
     question: &Question,
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn only_machines_of_the_pool_that_the_update_did_not_cordon_are_named() {
         let pools = pools("new", "old");
-        let told = |found: &[Value]| told(&pools, &pools["worker"], &CORDONED, found);
+        let cause_of = |found: &[Value]| cause(&pools, &pools["worker"], &CORDONED, found);
         let asked = question(&pools["worker"]);
         assert_eq!((asked.kind, asked.field_selector), (NODE, Some("spec.unschedulable=true")));
         let nodes = [
@@ -136,18 +136,18 @@ mod tests {
             node("i-1", &["infra", "worker"], "Done", "old"),
             node("w-1", &["worker"], "Done", "old"),
         ];
-        let text = told(&nodes).unwrap();
+        let text = cause_of(&nodes).unwrap();
         assert!(text.contains(": w-1. That counts"), "{text}");
-        assert_eq!(told(&nodes[..3]), None);
+        assert_eq!(cause_of(&nodes[..3]), None);
         let many: Vec<_> = (0..8).map(|n| node(&format!("w-{n}"), &["worker"], "Done", "old")).collect();
-        assert!(told(&many).unwrap().contains("w-4 and 3 more"));
+        assert!(cause_of(&many).unwrap().contains("w-4 and 3 more"));
     }
 
     #[test]
     fn a_refused_kubelet_config_is_named_with_what_is_wrong_with_it() {
         let pools = pools("same", "same");
         let asked = question(&pools["worker"]);
-        let told = |found: &[Value]| told(&pools, &pools["worker"], &asked, found);
+        let cause_of = |found: &[Value]| cause(&pools, &pools["worker"], &asked, found);
         let config = |generation: i64, conditions: Value| {
             json!({
                 "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "KubeletConfig",
@@ -158,9 +158,9 @@ mod tests {
         };
         let accepted = json!([{"type": "Accepted", "status": "True", "message": "Success"}, {"type": "Success", "status": "True"}]);
         let refused = json!([{"type": "Accepted", "status": "False", "message": "Error: no cgroupDriver"}, {"type": "Failure", "status": "True", "message": "Error: no cgroupDriver"}]);
-        assert_eq!(told(&[config(1, accepted.clone())]), None);
-        let text = told(&[config(1, refused)]).unwrap();
+        assert_eq!(cause_of(&[config(1, accepted.clone())]), None);
+        let text = cause_of(&[config(1, refused)]).unwrap();
         assert!(text.contains("KubeletConfig limits") && text.contains("no cgroupDriver"), "{text}");
-        assert!(told(&[config(2, accepted)]).unwrap().contains("has not accepted"));
+        assert!(cause_of(&[config(2, accepted)]).unwrap().contains("has not accepted"));
     }
 }

@@ -221,7 +221,7 @@ impl Tracking for MachineConfigPools {
     fn holdup(&self, tracked: &Tracked, question: &Question, found: &[Value]) -> Option<String> {
         let state = self.state();
         let pools = state.concerned(tracked).into_iter().filter(|pool| holdup::question(pool) == *question);
-        pools.filter_map(|pool| holdup::told(&state.pools, pool, question, found)).next()
+        pools.filter_map(|pool| holdup::cause(&state.pools, pool, question, found)).next()
     }
 
     fn outline(&self, tracked: &Tracked) -> Tracked {

@@ -105,7 +105,7 @@ impl Engine<'_> {
     pub(super) fn item(&self, task: Task<'_>, draft: &Draft, (preview, mut effect): (Preview, Effect)) -> PlanItem {
         effect.notes.extend(rivals(task, &preview).map(|rival| format!("{}.", capitalised(rival.remedy))));
         let remembered = remembered(task, draft);
-        let document = document::of(task.kinds, &target(draft));
+        let document = document::declared_for(task.kinds, &target(draft));
         let followed = self.followed(draft, &preview);
         let live = match &preview {
             Preview::Known { live, .. } => live.clone(),
@@ -181,7 +181,7 @@ impl Engine<'_> {
             return blocked(remedy.clone().into());
         }
         let remembered = remembered(task, draft);
-        let document = document::of(task.kinds, &target);
+        let document = document::declared_for(task.kinds, &target);
         let subject = ItemOnCluster { draft, target, kind, manager: manager(task.profile), remembered, document };
         match &draft.body {
             Body::Remove(_) => self.removal(task, &subject).await,
@@ -454,7 +454,7 @@ impl Engine<'_> {
             }
             ClusterError::Refused(refusal) => {
                 let secretive = self.is_secretive(subject);
-                refused(remedy::of(&refusal, &RefusedRequest { target, secretive, overridden }))
+                refused(remedy::from_refusal(&refusal, &RefusedRequest { target, secretive, overridden }))
             }
             source @ (ClusterError::Transient { .. } | ClusterError::Conflicts(_) | ClusterError::Moved) => {
                 if let ClusterError::Transient { .. } = &source

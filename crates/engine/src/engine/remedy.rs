@@ -94,7 +94,7 @@ pub(super) fn missing_right(target: &TargetRef, kind: &Served, verbs: &[&str], r
 }
 
 /// The remedy for any other refusal.
-pub(super) fn of(refusal: &Refusal, about: &RefusedRequest<'_>) -> String {
+pub(super) fn from_refusal(refusal: &Refusal, about: &RefusedRequest<'_>) -> String {
     let message = refusal.message.as_str();
     let target = about.target;
     if let Some(name) =
@@ -257,7 +257,7 @@ mod tests {
             message: (*message).into(),
         });
         let refusal = Refusal { code, reason: "R".into(), message: message.into(), causes: causes.collect() };
-        of(&refusal, &RefusedRequest { target: &target(), secretive, overridden: true })
+        from_refusal(&refusal, &RefusedRequest { target: &target(), secretive, overridden: true })
     }
 
     /// Fault R23: booleans of a ForkliftController that were stored before its CRD required text.

@@ -103,7 +103,7 @@ pub(super) fn holder(lease: &Lease) -> Option<&str> {
 }
 
 /// The lease as `me` holds it from `now` on, made from the existing one, `found`.
-pub(super) fn held(found: Option<Lease>, name: &str, me: &str, timing: &Timing, now: Timestamp) -> Lease {
+pub(super) fn claimed(found: Option<Lease>, name: &str, me: &str, timing: &Timing, now: Timestamp) -> Lease {
     let mut lease = found.unwrap_or_else(|| Lease {
         metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
         ..Lease::default()
@@ -187,9 +187,9 @@ mod tests {
     #[test]
     fn taking_counts_and_renewing_does_not() {
         let timing = Timing::default();
-        let taken = held(Some(of("a", 137)), "lease", "b", &timing, at(10)).spec.unwrap();
+        let taken = claimed(Some(of("a", 137)), "lease", "b", &timing, at(10)).spec.unwrap();
         assert_eq!((taken.holder_identity.as_deref(), taken.lease_transitions), (Some("b"), Some(5)));
-        let renewed = held(Some(Lease { spec: Some(taken), ..Lease::default() }), "lease", "b", &timing, at(20));
+        let renewed = claimed(Some(Lease { spec: Some(taken), ..Lease::default() }), "lease", "b", &timing, at(20));
         let spec = renewed.spec.clone().unwrap();
         assert_eq!((spec.lease_transitions, spec.acquire_time.unwrap().0), (Some(5), at(10)));
         assert_eq!(spec.renew_time.unwrap().0, at(20));

@@ -26,7 +26,7 @@ use crate::clock;
 use advisor_cluster::ClusterError;
 pub use fence::{Fence, NotLeading};
 pub use lease::Timing;
-use lease::{LeaseStep, decide, held, holder, lasts, released};
+use lease::{LeaseStep, claimed, decide, holder, lasts, released};
 
 /// The pause after an error; a standby that learns nothing asks no more often.
 const ERROR_PAUSE: Duration = Duration::from_secs(2);
@@ -175,7 +175,7 @@ impl Election {
     /// Writes the lease as ours, if it has not changed since `found`.
     async fn write(&self, found: Option<Lease>) -> kube::Result<Lease> {
         let is_new = found.is_none();
-        let lease = held(found, &self.name, &self.identity, &self.timing, clock::now());
+        let lease = claimed(found, &self.name, &self.identity, &self.timing, clock::now());
         let params = PostParams::default();
         match is_new {
             true => self.leases.create(&params, &lease).await,

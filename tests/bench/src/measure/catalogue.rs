@@ -88,7 +88,7 @@ pub async fn measure(bench: &mut Bench, table: &mut Table) -> Result<()> {
 }
 
 fn configuration() -> Result<Value> {
-    let profile = registry::known(PROFILE).map_err(anyhow::Error::msg)?;
+    let profile = registry::profile_named(PROFILE).map_err(anyhow::Error::msg)?;
     let schema = advisor_core::api::options_schema(profile);
     let features = schema.pointer("/properties/features/properties").and_then(Value::as_object).context("features")?;
     let features: serde_json::Map<_, _> = features.keys().map(|name| (name.clone(), json!("Enabled"))).collect();
@@ -104,7 +104,7 @@ fn configuration() -> Result<Value> {
 
 /// What the profile wants, all of it.
 fn objects() -> Result<Vec<Value>> {
-    let profile = registry::known(PROFILE).map_err(anyhow::Error::msg)?;
+    let profile = registry::profile_named(PROFILE).map_err(anyhow::Error::msg)?;
     let config = configuration()?;
     let planner = profile.configure(config.pointer("/spec/options/platformBaseline"))?;
     let inputs = planner.reads().into_iter().map(|read| {

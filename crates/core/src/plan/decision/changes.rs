@@ -17,12 +17,12 @@ use crate::plan::wire::INPUT_LIMIT;
 /// exists.
 #[must_use]
 pub fn changed_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<String> {
-    let changed = plan.basis.inputs.iter().filter_map(|input| match known(status, input) {
-        Some(before) => (before.value != input.value).then(|| told(input, before.value.as_ref())),
-        None => overrides::is_override(input).then(|| told(input, None)),
+    let changed = plan.basis.inputs.iter().filter_map(|input| match recorded(status, input) {
+        Some(before) => (before.value != input.value).then(|| describe(input, before.value.as_ref())),
+        None => overrides::is_override(input).then(|| describe(input, None)),
     });
-    let gone = gone(status, plan).filter(|before| !is_trace(before));
-    let gone = gone.map(|before| told(&Input { value: None, ..before.clone() }, before.value.as_ref()));
+    let gone = removed_inputs(status, plan).filter(|before| !is_trace(before));
+    let gone = gone.map(|before| describe(&Input { value: None, ..before.clone() }, before.value.as_ref()));
     changed.chain(gone).collect()
 }
 
@@ -35,7 +35,7 @@ pub(in crate::plan) fn is_trace(input: &Input) -> bool {
 
 /// The overrides that the published plan had and this one lacks: removing an override changes an
 /// input. Values that a profile no longer reads do not matter.
-fn gone<'a>(status: &'a VirtPlatformConfigStatus, plan: &Plan) -> impl Iterator<Item = &'a Input> {
+fn removed_inputs<'a>(status: &'a VirtPlatformConfigStatus, plan: &Plan) -> impl Iterator<Item = &'a Input> {
     status.inputs.iter().filter(|before| {
         let same = |input: &Input| input.target.is_same_object(&before.target) && input.path == before.path;
         overrides::is_override(before) && !plan.basis.inputs.iter().any(same)
@@ -48,7 +48,7 @@ fn gone<'a>(status: &'a VirtPlatformConfigStatus, plan: &Plan) -> impl Iterator<
 #[must_use]
 pub(in crate::plan) fn others_have_changed(status: &VirtPlatformConfigStatus, plan: &Plan) -> bool {
     with_earlier_values(status, plan).iter().any(|input| input.changed_from.is_some())
-        || gone(status, plan).any(|before| !is_trace(before))
+        || removed_inputs(status, plan).any(|before| !is_trace(before))
         || plan.items.iter().any(|item| !item.live.moved.is_empty() || (item.changes() && was_set_aside(status, item)))
 }
 
@@ -60,7 +60,7 @@ fn was_set_aside(status: &VirtPlatformConfigStatus, item: &PlanItem) -> bool {
 /// Whether `plan` was made from the same input values as the published one.
 #[must_use]
 pub(in crate::plan) fn has_same_inputs(status: &VirtPlatformConfigStatus, plan: &Plan) -> bool {
-    let is_same = |input: &Input| known(status, input).is_some_and(|before| before.value == input.value);
+    let is_same = |input: &Input| recorded(status, input).is_some_and(|before| before.value == input.value);
     let before = status.inputs.iter().filter(|input| !is_trace(input)).count();
     before == plan.basis.inputs.len() && plan.basis.inputs.iter().all(is_same)
 }
@@ -72,7 +72,7 @@ pub(in crate::plan) fn has_same_inputs(status: &VirtPlatformConfigStatus, plan: 
 pub(in crate::plan) fn with_earlier_values(status: &VirtPlatformConfigStatus, plan: &Plan) -> Vec<Input> {
     let first = status.plan_hash.is_none();
     let with = |input: &Input| {
-        let before = known(status, input);
+        let before = recorded(status, input);
         let earlier = match before {
             Some(Input { changed_from: Some(earlier), .. }) => earlier.clone(),
             Some(before) => InputBefore { value: before.value.clone() },
@@ -82,7 +82,7 @@ pub(in crate::plan) fn with_earlier_values(status: &VirtPlatformConfigStatus, pl
         let changed = !first && is_known && earlier.value != input.value;
         Input { changed_from: changed.then_some(earlier), ..input.clone() }
     };
-    let taken_away = gone(status, plan).filter(|_| !first).filter_map(|before| {
+    let taken_away = removed_inputs(status, plan).filter(|_| !first).filter_map(|before| {
         let earlier = before.changed_from.clone().unwrap_or_else(|| InputBefore { value: before.value.clone() });
         earlier.value.is_some().then(|| Input { value: None, changed_from: Some(earlier), ..before.clone() })
     });
@@ -92,15 +92,15 @@ pub(in crate::plan) fn with_earlier_values(status: &VirtPlatformConfigStatus, pl
 /// Inputs whose values differ from when a plan was last carried out, each with old and new value.
 #[must_use]
 pub(in crate::plan) fn drifted_inputs(inputs: &[Input]) -> Vec<String> {
-    inputs.iter().filter_map(|input| Some(told(input, input.changed_from.as_ref()?.value.as_ref()))).collect()
+    inputs.iter().filter_map(|input| Some(describe(input, input.changed_from.as_ref()?.value.as_ref()))).collect()
 }
 
 /// The published value of the same field of the same object, in whatever version it was read.
-fn known<'a>(status: &'a VirtPlatformConfigStatus, input: &Input) -> Option<&'a Input> {
+fn recorded<'a>(status: &'a VirtPlatformConfigStatus, input: &Input) -> Option<&'a Input> {
     status.inputs.iter().find(|old| old.target.is_same_object(&input.target) && old.path == input.path)
 }
 
-fn told(input: &Input, from: Option<&Value>) -> String {
+fn describe(input: &Input, from: Option<&Value>) -> String {
     let show = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), ToString::to_string);
     format!("{} {} from {} to {}", input.target, input.path, show(from), show(input.value.as_ref()))
 }

@@ -13,7 +13,7 @@ use object::{diff, pointer};
 
 /// The document in `target` that others keep too, as declared in `kinds`.
 #[must_use]
-pub fn of(kinds: &[Declared], target: &TargetRef) -> Option<&'static Document> {
+pub fn declared_for(kinds: &[Declared], target: &TargetRef) -> Option<&'static Document> {
     match crate::plan::target::declared(kinds, target)?.access {
         Access::Merge(document) => Some(document),
         Access::Ask | Access::Read | Access::Update | Access::Create | Access::Write => None,

@@ -204,7 +204,7 @@ pub fn later_than(since: &str, manager: &str, fields: &BTreeMap<String, Glimpse>
 
 /// The changes in `live` since `applied` was recorded. `owned` are the fields that an apply owns
 /// now, `result` is the object that it would produce.
-pub(in crate::plan) fn since(
+pub(in crate::plan) fn moved_since(
     applied: &Applied,
     live: Option<&Value>,
     result: &Value,

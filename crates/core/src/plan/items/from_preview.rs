@@ -25,8 +25,8 @@ use object::quantity::canonical;
 use object::{diff, digest, pointer};
 
 /// Makes the item of `draft` from its `preview`. `document` is the field of its object that others
-/// keep too ([`document::of`]), `manager` the field manager that applies it, `remembered` the item
-/// with that name in the status.
+/// keep too ([`document::declared_for`]), `manager` the field manager that applies it, `remembered`
+/// the item with that name in the status.
 #[must_use]
 pub fn compose(
     draft: &Draft,
@@ -87,8 +87,8 @@ pub fn unmoved(draft: &Draft, document: Option<&'static Document>, item: &PlanIt
             resource_version: metadata(live, "resourceVersion"),
             glimpses: drift::glimpses(live, &item.fields.owned, hides_paths, &redactor),
             rollout: match item.live.has_status {
-                true => health::as_reported(health::of(live), live),
-                false => health::of(live),
+                true => health::as_reported(health::rollout_of(live), live),
+                false => health::rollout_of(live),
             },
             speaks: health::speaks(live),
             trouble: health::trouble(live),
@@ -183,7 +183,7 @@ fn without(desired: &Value, ignored: &[FieldPath]) -> Value {
 const SHOWN_LIMIT: usize = 8 * 1024;
 
 /// The desired object as displayed in a status; null if it can't be.
-fn shown(draft: &Draft, document: Option<&'static Document>, desired: &Value) -> Value {
+fn desired_for_status(draft: &Draft, document: Option<&'static Document>, desired: &Value) -> Value {
     let shown = Redactor::new(&draft.sensitive, &[desired]).closing(document).show(desired);
     let text = shown.to_string();
     if text.len() <= SHOWN_LIMIT && is_plain(&text) { shown.into_owned() } else { Value::Null }
@@ -218,10 +218,10 @@ fn applied(
     let uid = live.and_then(|live| metadata(live, "uid"));
     let conflicts = if changes { ownership::conflicts(live, result, conflicts, &change.redactor) } else { Vec::new() };
     let lost = match live {
-        Some(live) if changes => ownership::lost(live, result, manager, &change.redactor),
+        Some(live) if changes => ownership::lost_entries(live, result, manager, &change.redactor),
         _ => Vec::new(),
     };
-    let kept = ownership::kept(live, result, manager, &draft.unwanted, &change.redactor);
+    let kept = ownership::kept_fields(live, result, manager, &draft.unwanted, &change.redactor);
     let lens = Lens { desired, quantities: &draft.quantities, hides_paths: !draft.sensitive.is_empty() };
     let view = |object: &Option<Value>| object.as_ref().map(|object| lens.view(object, &owned));
     let mut review = json!({
@@ -245,7 +245,7 @@ fn applied(
     let sentences = message::Sentences { conflicts: &conflicts, lost: &lost, kept: &kept, effect: &effect };
     let message = message::of_apply(draft, operation, &sentences, &ownership::earlier(live, &owned));
     let memory = remembered.and_then(|item| item.applied.as_ref());
-    let moved = memory.map(|memory| drift::since(memory, live, result, &owned, lens, &change.redactor));
+    let moved = memory.map(|memory| drift::moved_since(memory, live, result, &owned, lens, &change.redactor));
     let glimpses = live.map(|live| drift::glimpses(live, &owned, lens.hides_paths, &change.redactor));
     let (glimpses, expected) = (glimpses.unwrap_or_default(), view(&change.after).unwrap_or_default());
     let replaced = match view(&change.before).filter(|_| changes) {
@@ -262,13 +262,13 @@ fn applied(
         glimpses,
         speaks: live.is_some_and(health::speaks),
         trouble: live.and_then(health::trouble),
-        ..LiveObject::unknown(live.map_or_else(|| waiting("does not exist yet"), health::of))
+        ..LiveObject::unknown(live.map_or_else(|| waiting("does not exist yet"), health::rollout_of))
     };
     item.review = Review {
         severity: severity(draft.impact, operation, &change, &effect),
         diff: change.text(&item.target),
         desired: desired.clone(),
-        shown: shown(draft, states.document, desired),
+        shown: desired_for_status(draft, states.document, desired),
         message,
         conflicts,
         lost,
@@ -334,7 +334,8 @@ fn approximate(draft: &Draft, desired: &Value, states: &States<'_>, effect: Effe
         "before": change.before,
         "pools": effect.pools.keys().collect::<Vec<_>>(),
     });
-    let kept = ownership::kept(states.live, states.result.unwrap_or(desired), "", &draft.unwanted, &change.redactor);
+    let kept =
+        ownership::kept_fields(states.live, states.result.unwrap_or(desired), "", &draft.unwanted, &change.redactor);
     let sentences = message::Sentences { conflicts: &[], lost: &[], kept: &kept, effect: &effect };
     let mut item = PlanItem::new(draft, target, operation);
     item.hash = digest::sha256(&review);
@@ -343,7 +344,7 @@ fn approximate(draft: &Draft, desired: &Value, states: &States<'_>, effect: Effe
         severity: severity(draft.impact, operation, &change, &effect),
         diff: change.text(&item.target),
         desired: desired.clone(),
-        shown: shown(draft, states.document, desired),
+        shown: desired_for_status(draft, states.document, desired),
         message: format!(
             "{} Approximate: no API server was asked, so defaults, admission and field ownership are not included.",
             message::of_apply(draft, operation, &sentences, "")
@@ -360,10 +361,11 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
     // In the version that is served now.
     let target = states.live.map_or_else(|| target(draft), TargetRef::of);
     let Some(live) = states.live else {
-        return gone(draft, target, waiting_for_nothing());
+        return already_gone(draft, target, waiting_for_nothing());
     };
     if metadata(live, "deletionTimestamp").is_some() && states.result.is_none() {
-        let mut item = gone(draft, target, waiting(&format!("its deletion is not complete{}", message::held_by(live))));
+        let mut item =
+            already_gone(draft, target, waiting(&format!("its deletion is not complete{}", message::held_by(live))));
         // Without it, the object would look absent: that it has gone since must be told from that
         // it is held.
         item.live.resource_version = metadata(live, "resourceVersion");
@@ -411,7 +413,7 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
 }
 
 /// The item of a removal whose object does not exist, or will not for long.
-fn gone(draft: &Draft, target: TargetRef, rollout: Rollout) -> PlanItem {
+fn already_gone(draft: &Draft, target: TargetRef, rollout: Rollout) -> PlanItem {
     let state = if matches!(rollout, Rollout::Done(_)) { "deleted" } else { "being deleted" };
     let reason = message::capitalised(&draft.reason);
     let mut item = PlanItem::new(draft, target, Operation::NoChange);
@@ -437,7 +439,7 @@ fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
         severity: severity(draft.impact, Operation::Deferred, &change, &Effect::default()),
         diff: change.text(&item.target),
         desired: desired.clone(),
-        shown: shown(draft, change.document, desired),
+        shown: desired_for_status(draft, change.document, desired),
         message: format!(
             "{}. Not previewed yet: the API server can't preview it before item {after} is applied. The diff shows what the profile \
              wants. It is not written under this plan: after {after}, it is planned again, for another review.",
@@ -458,7 +460,7 @@ fn refused(draft: &Draft, remedy: Remedy, is_temporary: bool) -> PlanItem {
     let review = json!({"target": item.target, "operation": Operation::Blocked, "desired": desired});
     item.hash = digest::sha256(&review);
     item.review = Review {
-        shown: shown(draft, None, &desired),
+        shown: desired_for_status(draft, None, &desired),
         desired,
         message: remedy.into(),
         blocked_temporarily: is_temporary,

@@ -39,7 +39,7 @@ const AVAILABLE_FOR_GOOD: &str = "NewReplicaSetAvailable";
 ///
 /// Degraded is a reason to wait and not a failure: operators report it while they converge.
 #[must_use]
-pub fn of(object: &Value) -> Rollout {
+pub fn rollout_of(object: &Value) -> Rollout {
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     if let (Some(generation), Some(observed)) = (number("/metadata/generation"), number("/status/observedGeneration"))
         && observed < generation
@@ -166,10 +166,10 @@ mod tests {
             ("progressing", condition("Progressing", "True"), false),
         ] {
             let object = json!({"metadata": {"generation": 2}, "status": status});
-            assert_eq!(matches!(of(&object), Rollout::Done(_)), done, "{name}");
+            assert_eq!(matches!(rollout_of(&object), Rollout::Done(_)), done, "{name}");
         }
         let stalled = json!({"status": condition("Stalled", "True")});
-        assert_eq!(of(&stalled), Rollout::Failed("Stalled=True: m".into()));
+        assert_eq!(rollout_of(&stalled), Rollout::Failed("Stalled=True: m".into()));
         assert_eq!(trouble(&stalled).as_deref(), Some("Stalled=True: m"));
     }
 
@@ -186,9 +186,9 @@ mod tests {
             condition("Upgradeable", "Unknown", "m"),
         ]));
         let told = "ReconcileComplete=False: Error while reconciling: denied".to_owned();
-        assert_eq!((of(&failed), trouble(&failed)), (waiting(told.clone()), Some(told)));
+        assert_eq!((rollout_of(&failed), trouble(&failed)), (waiting(told.clone()), Some(told)));
         let unknown = says(json!([condition("Available", "Unknown", "m")]));
-        assert_eq!((of(&unknown), trouble(&unknown)), (waiting("Available=Unknown: m".to_owned()), None));
+        assert_eq!((rollout_of(&unknown), trouble(&unknown)), (waiting("Available=Unknown: m".to_owned()), None));
         // The condition that explains the problem is reported before the one that only names it.
         let both = says(json!([
             condition("Available", "False", "HCO is not available due to degraded components"),
@@ -197,13 +197,13 @@ mod tests {
         assert_eq!(trouble(&both).as_deref(), Some("Degraded=True: KubeVirt is degraded: why"));
         // A part that is not ready does not make the whole not ready.
         let part = says(json!([condition("VirtNetworkResourcesInjectorReady", "False", "0/2 replicas ready")]));
-        assert_eq!((of(&part), trouble(&part)), (Rollout::Done("in effect".into()), None));
+        assert_eq!((rollout_of(&part), trouble(&part)), (Rollout::Done("in effect".into()), None));
         let tainted = says(json!([condition(
             "TaintedConfiguration",
             "True",
             "Unsupported feature was activated via an HCO annotation"
         )]));
-        let Rollout::Done(text) = of(&tainted) else { panic!("{:?}", of(&tainted)) };
+        let Rollout::Done(text) = rollout_of(&tainted) else { panic!("{:?}", rollout_of(&tainted)) };
         assert!(
             text.starts_with(
                 "in effect, except for what an annotation overrides: TaintedConfiguration=True: Unsupported"
@@ -222,10 +222,10 @@ mod tests {
             {"type": "TargetConfigControllerDegraded", "status": "True", "reason": route},
         ]));
         let told = format!("TargetConfigControllerDegraded=True: {route}");
-        assert_eq!(of(&object), waiting(told.clone()));
+        assert_eq!(rollout_of(&object), waiting(told.clone()));
         assert_eq!(trouble(&object), Some(told));
         let well = says(json!([{"type": "TargetConfigControllerDegraded", "status": "False", "reason": "AsExpected"}]));
-        assert_eq!((of(&well), trouble(&well), speaks(&well)), (Rollout::Done("in effect".into()), None, true));
+        assert_eq!((rollout_of(&well), trouble(&well), speaks(&well)), (Rollout::Done("in effect".into()), None, true));
     }
 
     /// Fault R11: an upgrade of HyperConverged, and a condition that is progressing forever.
@@ -235,10 +235,10 @@ mod tests {
             {"type": "Available", "status": "True"}, {"type": "Degraded", "status": "False"},
             {"type": "Progressing", "status": "True", "reason": "HCOUpgrading", "message": "HCO is now upgrading to 1.21.0"},
         ]));
-        assert_eq!(of(&upgrading), waiting("Progressing=True: HCO is now upgrading to 1.21.0".into()));
+        assert_eq!(rollout_of(&upgrading), waiting("Progressing=True: HCO is now upgrading to 1.21.0".into()));
         assert_eq!(trouble(&upgrading), None);
         let deployed = says(json!([{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]));
-        assert_eq!(of(&deployed), Rollout::Done("in effect".into()));
+        assert_eq!(rollout_of(&deployed), Rollout::Done("in effect".into()));
     }
 
     /// Fault R12: as node-healthcheck-operator writes it when there is a MachineHealthCheck.
@@ -247,13 +247,13 @@ mod tests {
         let object =
             says(json!([{"type": "Disabled", "status": "True", "reason": "ConflictingMachineHealthCheckDetected",
             "message": "Custom MachineHealthCheck(s) detected, disabling NodeHealthCheck to avoid conflicts"}]));
-        let Rollout::Done(text) = of(&object) else { panic!("{:?}", of(&object)) };
+        let Rollout::Done(text) = rollout_of(&object) else { panic!("{:?}", rollout_of(&object)) };
         assert!(
             text.starts_with("applied, but inactive: Disabled=True: Custom MachineHealthCheck(s) detected"),
             "{text}"
         );
         assert!(trouble(&object).is_some());
         let enabled = says(json!([{"type": "Disabled", "status": "False", "reason": "NodeHealthCheckEnabled"}]));
-        assert_eq!((of(&enabled), trouble(&enabled)), (Rollout::Done("in effect".into()), None));
+        assert_eq!((rollout_of(&enabled), trouble(&enabled)), (Rollout::Done("in effect".into()), None));
     }
 }

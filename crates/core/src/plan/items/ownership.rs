@@ -58,7 +58,7 @@ pub(in crate::plan) fn conflicts(
 
 /// The entries of lists and maps that are replaced as a whole and whose replacement lacks them, as
 /// `/path: entry`. Not those of a list or map that we own alone.
-pub(in crate::plan) fn lost(live: &Value, result: &Value, manager: &str, redactor: &Redactor) -> Vec<String> {
+pub(in crate::plan) fn lost_entries(live: &Value, result: &Value, manager: &str, redactor: &Redactor) -> Vec<String> {
     let alone = fields::owned_alone_by(live, manager);
     let shown = [redactor.show(live), redactor.show(result)];
     let [shown_live, shown_result] = shown.each_ref().map(|shown| Lookup::of(shown));
@@ -98,7 +98,7 @@ pub(in crate::plan) fn lost(live: &Value, result: &Value, manager: &str, redacto
 
 /// Fields that stay although they are not desired: fields that we give up and others own too, and
 /// `unwanted` ones that an apply can't remove. A sentence for each.
-pub(in crate::plan) fn kept(
+pub(in crate::plan) fn kept_fields(
     live: Option<&Value>,
     result: &Value,
     manager: &str,

@@ -80,12 +80,12 @@ pub fn derive(old: &[Condition], verdict: &PhaseReport<'_>, now: Timestamp) -> V
         // An upgrade that waits for review does not make completed work incomplete.
         let holds =
             phase == verdict.phase || (phase == Phase::Completed && verdict.phase == Phase::CompletedWithUpgrade);
-        new.push(wanted(name, holds, verdict));
+        new.push(condition_for(name, holds, verdict));
     }
     for (phase, name) in RARE_PHASES.map(|phase| (phase, phase.name())) {
         let holds = phase == verdict.phase;
         if holds || old.iter().any(|condition| condition.type_ == name) {
-            new.push(wanted(name, holds, verdict));
+            new.push(condition_for(name, holds, verdict));
         }
     }
     for (name, reason, text) in [
@@ -94,7 +94,7 @@ pub fn derive(old: &[Condition], verdict: &PhaseReport<'_>, now: Timestamp) -> V
         (condition::OVERRIDDEN, reason::OVERRIDDEN, &verdict.overridden),
     ] {
         if text.is_some() || old.iter().any(|found| found.type_ == name) {
-            let mut found = wanted(name, text.is_some(), verdict);
+            let mut found = condition_for(name, text.is_some(), verdict);
             if let Some(text) = text {
                 found.reason = reason.to_owned();
                 found.message = cut(text);
@@ -104,7 +104,7 @@ pub fn derive(old: &[Condition], verdict: &PhaseReport<'_>, now: Timestamp) -> V
     }
     let upgrade = verdict.phase == Phase::CompletedWithUpgrade;
     if upgrade || old.iter().any(|found| found.type_ == condition::UPGRADE_AVAILABLE) {
-        new.push(wanted(condition::UPGRADE_AVAILABLE, upgrade, verdict));
+        new.push(condition_for(condition::UPGRADE_AVAILABLE, upgrade, verdict));
     }
     new.extend(old.iter().find(|found| found.type_ == condition::READING_FAILED).cloned());
     new.extend(readiness(verdict));
@@ -153,7 +153,7 @@ pub fn unreadable(
         overridden: None,
         generation,
     };
-    let mut said = vec![wanted(condition::READING_FAILED, true, &verdict)];
+    let mut said = vec![condition_for(condition::READING_FAILED, true, &verdict)];
     if status.phase.is_none() {
         // Nothing is known yet: without these conditions the configuration would look finished.
         said.extend(readiness(&verdict));
@@ -183,7 +183,7 @@ pub fn readable(conditions: &mut [Condition], now: Timestamp) {
 /// alike. Ready is absent while the next step needs a person, so that nothing takes the
 /// configuration for failed or finished.
 fn readiness(verdict: &PhaseReport<'_>) -> Vec<Condition> {
-    let ready = |holds| wanted(condition::READY, holds, verdict);
+    let ready = |holds| condition_for(condition::READY, holds, verdict);
     match verdict.phase {
         Phase::Completed | Phase::CompletedWithUpgrade | Phase::Ignored => {
             let mut ready = ready(verdict.overridden.is_none());
@@ -195,15 +195,15 @@ fn readiness(verdict: &PhaseReport<'_>) -> Vec<Condition> {
         }
         Phase::ReviewRequired | Phase::Drifted => Vec::new(),
         Phase::Pending | Phase::Drafting | Phase::InProgress => {
-            vec![ready(false), wanted(condition::RECONCILING, true, verdict)]
+            vec![ready(false), condition_for(condition::RECONCILING, true, verdict)]
         }
         Phase::Failed | Phase::CompletedWithErrors | Phase::PrerequisiteFailed => {
-            vec![ready(false), wanted(condition::STALLED, true, verdict)]
+            vec![ready(false), condition_for(condition::STALLED, true, verdict)]
         }
     }
 }
 
-fn wanted(name: &str, holds: bool, verdict: &PhaseReport<'_>) -> Condition {
+fn condition_for(name: &str, holds: bool, verdict: &PhaseReport<'_>) -> Condition {
     // Ready=False carries the reason too: it is the condition that people look at first.
     let tells = holds || name == condition::READY;
     Condition {

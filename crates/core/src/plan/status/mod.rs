@@ -129,7 +129,7 @@ pub fn compose(
     let input_drift = input_drift(seen, &status);
     let trouble = trouble(seen, &status);
     let overridden = match planned(seen) {
-        Some(plan) => overridden::told(plan, &status),
+        Some(plan) => overridden::sentence(plan, &status),
         None => told_before(seen, &status, condition::OVERRIDDEN),
     };
     let verdict = PhaseReport { phase, reason, message: &text, input_drift, trouble, overridden, generation };
@@ -321,7 +321,7 @@ fn show(status: &mut Status, seen: &Observed<'_>, plan: &Plan, now: Timestamp) {
             // An item that has another object now starts without a past.
             let before = old.items.iter().find(|item| item.name == fresh.name);
             let before = before.filter(|item| item.target_ref.is_same_object(&fresh.target));
-            shown(fresh, before, same, now)
+            status_item(fresh, before, same, now)
         })
         .collect();
     status.left_out = plan.left_out.iter().take(LEFT_OUT_LIMIT).map(left_out).collect();
@@ -344,7 +344,7 @@ fn left_out(part: &profile_sdk::LeftOutFeature) -> LeftOut {
 }
 
 /// An item as shown in the status.
-fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) -> Item {
+fn status_item(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) -> Item {
     let satisfied = fresh.operation.leaves_alone();
     // The message of a finished item stays true; how its pools do later does not concern it.
     let is_set_aside = fresh.operation == Operation::Skipped;
@@ -403,7 +403,11 @@ fn shown(fresh: &PlanItem, before: Option<&Item>, same: bool, now: Timestamp) ->
         paused_since: None,
         item_hash: fresh.hash.clone(),
         // An object that is gone as planned is forgotten: if it is desired again, it is new.
-        applied: fresh.live.applied.clone().or_else(|| before.filter(|_| !(fresh.prune && satisfied)).and_then(known)),
+        applied: fresh
+            .live
+            .applied
+            .clone()
+            .or_else(|| before.filter(|_| !(fresh.prune && satisfied)).and_then(record_of)),
         applied_before: None,
     }
 }
@@ -425,7 +429,7 @@ fn pools(fresh: &PlanItem, before: Option<&Item>, state: ItemState) -> Vec<Strin
 }
 
 /// The record of what was written of `item`, by the current execution or before it.
-fn known(item: &Item) -> Option<Applied> {
+fn record_of(item: &Item) -> Option<Applied> {
     item.applied.clone().or_else(|| item.applied_before.clone())
 }
 
@@ -524,7 +528,7 @@ fn end(status: &mut Status, seen: &Observed<'_>, outcome: Option<Outcome>, now: 
             set_state(item, ItemState::Pending, "Not applied: the execution ended before this item was written.", now);
         }
         // Items that this execution has not written are as they were before.
-        item.applied = known(item);
+        item.applied = record_of(item);
         item.applied_before = None;
     }
     if stops(Guard::ApprovalUsedUp, true) {

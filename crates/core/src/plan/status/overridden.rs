@@ -81,7 +81,7 @@ pub(in crate::plan) fn unforeseen(plan: &Plan, status: &Status) -> Vec<String> {
 }
 
 /// The sentences of [`unforeseen`] with the remedy, if there are any.
-pub(in crate::plan) fn told(plan: &Plan, status: &Status) -> Option<String> {
+pub(in crate::plan) fn sentence(plan: &Plan, status: &Status) -> Option<String> {
     let told = unforeseen(plan, status);
     (!told.is_empty()).then(|| format!("{} {REMEDY}", told.join(" ")))
 }

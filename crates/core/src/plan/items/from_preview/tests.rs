@@ -237,7 +237,7 @@ fn paths_of_hidden_lists_name_no_values() {
     let item = world.item();
     let lens = Lens { desired: &widget(json!({})), quantities: &[], hides_paths: true };
     let redactor = Redactor::new(&["/spec/tokens/*".into()], &[&world.result]);
-    let moved = drift::since(&applied, world.live.as_ref(), &world.result, &item.fields.owned, lens, &redactor);
+    let moved = drift::moved_since(&applied, world.live.as_ref(), &world.result, &item.fields.owned, lens, &redactor);
     assert_eq!(moved.len(), 1);
     let said = format!("{} {} {:?} {moved:?}", item.review.message, item.review.diff, item.review.conflicts);
     assert!(!said.contains("hunter2"), "{said}");
@@ -252,10 +252,10 @@ fn what_moved_names_path_values_and_manager() {
     let mut applied = applied_view(&before, &owned, lens).unwrap();
     let live = served(json!({"a": 5}), "2", &[entry("kubectl-edit", "Update", &["a"])]);
     let redactor = Redactor::new(&[], &[]);
-    let since = |applied: &_, live: Option<&Value>| drift::since(applied, live, &before, &owned, lens, &redactor);
+    let since = |applied: &_, live: Option<&Value>| drift::moved_since(applied, live, &before, &owned, lens, &redactor);
     let says = "/spec/a is 5 instead of 1, changed by field manager kubectl-edit at 2026-01-01T00:00:00Z";
     assert_eq!(since(&applied, Some(&live))[0].text, says);
-    let other = drift::since(&applied, Some(&live), &ours(json!({"a": 7}), &["a"]), &owned, lens, &redactor);
+    let other = drift::moved_since(&applied, Some(&live), &ours(json!({"a": 7}), &["a"]), &owned, lens, &redactor);
     let neither = "/spec/a is 5, last written by field manager kubectl-edit at 2026-01-01T00:00:00Z, and becomes 7 under this plan";
     assert_eq!(other[0].text, neither, "nobody moved it away from what was never applied");
     assert!(since(&applied, Some(&before)).is_empty());
@@ -263,7 +263,7 @@ fn what_moved_names_path_values_and_manager() {
     drift::without_paths(&mut applied);
     assert_eq!(since(&applied, Some(&live))[0].text, says, "also where the paths were left out");
     assert!(since(&applied, Some(&before)).is_empty());
-    let other = drift::since(&applied, Some(&live), &before, &[], lens, &redactor);
+    let other = drift::moved_since(&applied, Some(&live), &before, &[], lens, &redactor);
     assert!(other.is_empty(), "another set of fields is no drift");
 }
 
@@ -277,9 +277,9 @@ fn s6_another_spelling_of_a_quantity_is_no_drift() {
     let lens = Lens { desired: &desired, quantities: &quantities, hides_paths: false };
     let applied = applied_view(&before, &owned, lens).unwrap();
     let redactor = Redactor::new(&[], &[]);
-    assert!(drift::since(&applied, Some(&live), &live, &owned, lens, &redactor).is_empty());
+    assert!(drift::moved_since(&applied, Some(&live), &live, &owned, lens, &redactor).is_empty());
     let live = ours(json!({"memory": "1G"}), &["memory"]);
-    assert_eq!(drift::since(&applied, Some(&live), &before, &owned, lens, &redactor).len(), 1);
+    assert_eq!(drift::moved_since(&applied, Some(&live), &before, &owned, lens, &redactor).len(), 1);
 }
 
 /// Only the existence of a map that is desired empty is ours: what others put into it alters

@@ -196,7 +196,7 @@ fn t10_drift_of_a_document_is_told_without_its_text() {
     let mut edited = documented("password: canary\nours:\n  size: 5\n", "kubectl-edit");
     edited["metadata"]["managedFields"][0]["time"] = json!("2026-01-02T00:00:00Z");
     let redactor = Redactor::new(&[], &[&edited, &applied]).closing(Some(&DOCUMENTED));
-    let moved = drift::since(&memory, Some(&edited), &applied, &owned, lens, &redactor);
+    let moved = drift::moved_since(&memory, Some(&edited), &applied, &owned, lens, &redactor);
     assert_eq!(
         moved[0].text,
         "/data/config.yaml differs from what was applied, changed by field manager kubectl-edit at 2026-01-02T00:00:00Z"
