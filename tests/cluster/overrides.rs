@@ -366,11 +366,7 @@ async fn a_skipped_item_names_who_needs_it_and_comes_back_by_itself() {
     let x = of(&done, "x");
     assert_eq!(x.operation, Operation::Skipped);
     assert!(x.message.contains(&format!("spec.items names swap until {until} (change freeze)")), "{}", x.message);
-    assert!(
-        x.message.contains("Item y depends on it and is not skipped with it: skip it too, or change the options."),
-        "{}",
-        x.message
-    );
+    assert!(x.message.contains("Item y depends on it: skip both, or change the options."), "{}", x.message);
     assert!(stage.widgets().get_opt("x").await.unwrap().is_none());
     assert!(
         serde_json::to_string(&done)

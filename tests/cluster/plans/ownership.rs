@@ -396,7 +396,7 @@ async fn what_a_profile_never_creates_it_never_deletes() {
     let item = &plan.items[0];
     assert_eq!(item.operation, Operation::Remove);
     assert!(
-        item.review.message.contains("the object stays, because this profile does not create it"),
+        item.review.message.contains("the object stays, because this profile never deletes objects of its kind"),
         "{}",
         item.review.message
     );

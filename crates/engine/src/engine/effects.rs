@@ -143,8 +143,9 @@ impl Engine<'_> {
                 Ok(Vec::new())
             }
             Err(ClusterError::Refused(refusal)) => {
+                let right = if refusal.is_missing_right() { ". Give the operator the right to get it" } else { "" };
                 let remedy = format!(
-                    "its effect on machines is unknown, because {} {name} can't be read: {refusal}. Give the operator the right to get it",
+                    "its effect on machines is unknown, because {} {name} can't be read: {refusal}{right}",
                     kind.kind
                 );
                 Ok(all.into_iter().map(|asking| (asking.index, remedy.clone())).collect())

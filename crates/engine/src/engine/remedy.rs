@@ -45,9 +45,7 @@ pub(super) fn being_deleted(target: &TargetRef, live: &Value) -> String {
 /// The remedy for a webhook that does not answer; the server's message names it.
 pub(super) fn webhook(message: &str) -> String {
     let words = wire::cut_text(message, WORDS_LIMIT);
-    format!(
-        "it can't be previewed while a webhook does not respond; retrying. Check the webhook's Service and Pods: {words}"
-    )
+    format!("it can't be previewed while a webhook does not respond; retrying. Check that its server runs: {words}")
 }
 
 /// The remedy for a conflict with another configuration of this operator: with force, the two would
@@ -109,10 +107,13 @@ pub(super) fn from_refusal(refusal: &Refusal, about: &RefusedRequest<'_>) -> Str
     if let Some(path) = undeclared_field(message) {
         // Entries of lists are named by their values.
         let path = if about.secretive { path.split('[').next().unwrap_or_default() } else { path };
-        let overridden = if about.overridden { ", or correct the override that sets the field" } else { "" };
+        let (cause, remedy) = if about.overridden {
+            ("", "correct the override that sets it, or update the operator that provides this kind")
+        } else {
+            (", so its operator is older or newer than this profile expects", "update the older of the two")
+        };
         return format!(
-            "this cluster's {} ({}) does not have the field {path}, so its operator is older or newer than this profile expects: update \
-             the older of the two{overridden}",
+            "this cluster's {} ({}) does not have the field {path}{cause}: {remedy}",
             target.kind, target.api_version
         );
     }
@@ -276,7 +277,7 @@ mod tests {
             (
                 500,
                 "failed to create typed patch object (/w; example.dev/v1, Kind=Widget): .spec.foo: field not declared in schema",
-                "does not have the field .spec.foo, so its operator is older or newer than this profile expects",
+                "does not have the field .spec.foo: correct the override that sets it",
             ),
             (
                 500,
@@ -312,6 +313,22 @@ mod tests {
             for (other, (_, message, _)) in others {
                 assert!(!other.contains(says), "{message}: {other}");
             }
+        }
+    }
+
+    /// Who has overridden nothing is not told to correct an override.
+    #[test]
+    fn only_an_override_is_blamed_on_an_override() {
+        let message = "failed to create typed patch object (/w; example.dev/v1, Kind=Widget): .spec.foo: field not declared in schema";
+        let refusal = Refusal { code: 500, reason: "R".into(), message: message.into(), causes: Vec::new() };
+        for overridden in [true, false] {
+            let told = from_refusal(&refusal, &RefusedRequest { target: &target(), secretive: false, overridden });
+            assert_eq!(told.contains("correct the override"), overridden, "{told}");
+            assert_eq!(
+                told.contains("older or newer than this profile expects: update the older"),
+                !overridden,
+                "{told}"
+            );
         }
     }
 

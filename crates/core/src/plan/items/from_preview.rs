@@ -302,11 +302,8 @@ fn set_aside(draft: &Draft, live: Option<&Value>, why: &str, needed_by: &[String
     let target = target(draft);
     let needed = match needed_by {
         [] => String::new(),
-        [item] => format!(" Item {item} depends on it and is not skipped with it: skip it too, or change the options."),
-        items => format!(
-            " These items depend on it and are not skipped with it: {}. Skip them too, or change the options.",
-            items.join(", ")
-        ),
+        [item] => format!(" Item {item} depends on it: skip both, or change the options."),
+        items => format!(" These items depend on it: {}. Skip all of them, or change the options.", items.join(", ")),
     };
     let mut item = PlanItem::new(draft, target, Operation::Skipped);
     item.hash = digest::sha256(&json!({"target": item.target, "operation": Operation::Skipped}));

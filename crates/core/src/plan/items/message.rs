@@ -66,7 +66,7 @@ pub(in crate::plan) fn of_removal(
         (_, true) => format!("{reason}. The object is deleted: no other field manager owns fields of it."),
         (_, false) => {
             let stays = match stays_for {
-                [] => "the object stays, because this profile does not create it".to_owned(),
+                [] => "the object stays, because this profile never deletes objects of its kind".to_owned(),
                 others => {
                     format!("the object stays, because other field managers own fields of it: {}", others.join(", "))
                 }
