@@ -1,60 +1,15 @@
-//! The operator against a real API server. One binary, one module a subject: each binary would link
+//! The operator against a real API server. One binary, one room a subject: each binary would link
 //! everything again.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
 
-mod advertising;
-mod approval;
-mod bad_input;
-mod baseline;
-mod by_hash;
-mod cli;
-mod clusters;
-mod crash;
-mod density;
-mod drift;
-mod election;
-mod endpoints;
-mod example;
-mod execution;
-mod failures;
+mod approvals;
+mod changes;
+mod executions;
 mod fixture;
-mod hostile;
-mod hyper_converged;
-mod install;
-mod kinds;
-mod midway;
-mod misuse;
-mod odd_objects;
-mod offline;
-mod options;
-mod outage;
-mod outcomes;
-mod overridden;
-mod overrides;
-mod owners;
+mod input;
 mod plans;
-mod policies;
-mod prerequisites;
-mod pruning;
-mod releases;
-mod replica;
-mod restored;
-mod rights;
-mod samples;
-mod schema;
-mod secrecy;
+mod profiles;
+mod program;
 mod security;
-mod separation;
-mod shared_objects;
-mod silent_groups;
 mod stage;
-mod story;
-mod sweep;
-mod taken_back;
-mod tools;
-mod topologies;
-mod traces;
-mod waiting;
-mod watches;
-mod writes;

@@ -10,8 +10,8 @@ use kube::Error;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use crate::approvals::separation::{HASH, apply, lift, user};
 use crate::fixture::{self, PATIENCE};
-use crate::separation::{HASH, apply, lift, user};
 use crate::stage::profile::{NAME, item, object};
 use crate::stage::{Running, Stage};
 

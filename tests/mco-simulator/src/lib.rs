@@ -6,6 +6,11 @@
 //! README.md lists each behavior with its source, and what is not simulated. All objects are real,
 //! so kubectl shows them.
 //!
+//! ```text
+//! api.rs: the kinds -> rules/: what is decided, pure -> controllers/: what reads and writes
+//! seed.rs: a cluster to begin with, and the hands of people
+//! ```
+//!
 //! This file starts and stops the simulation; it decides nothing.
 
 use std::sync::PoisonError;
@@ -16,27 +21,11 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub mod api;
-pub mod base;
-mod clock;
 mod controllers;
-mod daemon;
-mod kubelet;
-mod mirror;
-mod node;
-pub mod policy;
-mod queue;
-mod reconcilable;
-pub mod release;
-pub mod render;
+mod rules;
 mod seed;
-mod select;
-mod status;
-mod sync_kubelet;
-mod sync_machine;
-mod sync_node;
-mod sync_policy;
-mod sync_render;
 
+pub use rules::{base, policy, release, render};
 pub use seed::{
     Cluster, Error, add_kernel_arguments, add_pool, cordon, pause, seed, set_policies, set_role, uncordon, unpause,
 };
@@ -78,7 +67,7 @@ impl Simulator {
     pub fn start(client: Client, settings: Settings) -> Simulator {
         let (stop, faults) = (CancellationToken::new(), controllers::Faults::default());
         let (pokes, poked) = mpsc::unbounded_channel();
-        let pace = queue::Pace::new(settings.speed);
+        let pace = controllers::queue::Pace::new(settings.speed);
         let controllers = controllers::Controllers::new(client, pace, faults.clone(), settings.release);
         let task = tokio::spawn(controllers.run(stop.clone(), poked));
         Simulator { stop: stop.drop_guard(), task, faults, pokes }

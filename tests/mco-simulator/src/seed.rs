@@ -14,12 +14,14 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use thiserror::Error;
 
+use crate::Settings;
 use crate::api::{CONTROLLER, MachineConfig, MachineConfigPool, MachineConfiguration, MachineConfigurationSpec};
-use crate::release::Release;
-use crate::render::{RenderError, render};
-use crate::status::{self, RENDER_DEGRADED};
-use crate::sync_render::{configuration, rendered_config};
-use crate::{Settings, base, clock, policy};
+use crate::controllers::clock;
+use crate::controllers::sync_render::{configuration, rendered_config};
+use crate::rules::release::Release;
+use crate::rules::render::{RenderError, render};
+use crate::rules::status::{self, RENDER_DEGRADED};
+use crate::rules::{base, policy};
 
 /// The number of machines in a seeded cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
