@@ -4,14 +4,18 @@
 //! it.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Command};
+use operator_kit::flags::{Difference, ElectionFlags, EndpointFlags, LogFlags, differ};
 
-use advisor_core::api;
-use operator_kit::endpoints::CertificateFiles;
-use operator_kit::leader::Timing;
-use operator_kit::logs::Encoder;
+/// Defaults of this program.
+const DIFFERENCES: &[Difference] =
+    &[Difference { flag: "leader-election-id", variable: None, default: crate::LEASE_NAME }];
+
+/// The command line of `run` with this program's defaults.
+pub(super) fn with_defaults(run: Command) -> Command {
+    differ(run, DIFFERENCES)
+}
 
 /// Switches are written as in Go: `--flag`, `--flag=true` or `--flag=false`.
 #[derive(Debug, Args)]
@@ -20,80 +24,24 @@ use operator_kit::logs::Encoder;
 pub(super) struct RunFlags {
     /// Kubeconfig of the cluster. If unset: KUBECONFIG, then ~/.kube/config, then the Pod's service account.
     #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    pub(super) kubeconfig: Option<PathBuf>,
 
-    /// Log for development: level debug, human-readable lines.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
-    zap_devel: bool,
+    #[command(flatten)]
+    pub(super) logs: LogFlags,
 
-    /// Format of log lines; json unless --zap-devel is set.
-    #[arg(long, value_name = "FORM")]
-    zap_encoder: Option<Encoder>,
+    #[command(flatten)]
+    pub(super) election: ElectionFlags,
 
-    /// Log level: error, info, debug, or a number (1 is debug, higher is more detailed).
-    #[arg(long, value_name = "LEVEL")]
-    zap_log_level: Option<String>,
+    #[command(flatten)]
+    pub(super) endpoints: EndpointFlags,
 
-    /// Level from which log lines carry a stack trace. Not supported: errors carry their causes.
-    #[arg(long, value_name = "LEVEL")]
-    zap_stacktrace_level: Option<String>,
+    #[command(flatten)]
+    unsupported: UnsupportedFlags,
+}
 
-    /// Format of times in log lines. Only the default, rfc3339, is supported.
-    #[arg(long, value_name = "FORM")]
-    zap_time_encoding: Option<String>,
-
-    /// Elect a leader, so that only one of several replicas is active.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub(super) leader_elect: bool,
-
-    /// Namespace of the lease; the Pod's own if it is not set.
-    #[arg(long, value_name = "NAMESPACE", default_value = "")]
-    leader_election_namespace: String,
-
-    /// Name of the lease. The default is that of the Go program: while that program leads, this one waits.
-    #[arg(long, value_name = "NAME", default_value = crate::LEASE_NAME)]
-    pub(super) leader_election_id: String,
-
-    /// How long other replicas wait before they take over a lease that is not renewed.
-    #[arg(long, value_name = "DURATION", default_value = "137s", value_parser = duration)]
-    leader_election_lease_duration: Duration,
-
-    /// How long after its last renewal a leader stops writing and exits.
-    #[arg(long, value_name = "DURATION", default_value = "107s", value_parser = duration)]
-    leader_election_renew_deadline: Duration,
-
-    /// Time between two renewals.
-    #[arg(long, value_name = "DURATION", default_value = "26s", value_parser = duration)]
-    leader_election_retry_period: Duration,
-
-    /// Name of this replica, as shown in the lease; a random suffix is added.
-    #[arg(long, value_name = "NAME", default_value = "")]
-    pod_name: String,
-
-    /// Address of /healthz and /readyz, for example :8081; 0 disables them.
-    #[arg(long, value_name = "ADDRESS", default_value = "0")]
-    health_probe_bind_address: String,
-
-    /// Address of the metrics, for example :8443; 0 disables them.
-    #[arg(long, value_name = "ADDRESS", default_value = "0")]
-    metrics_bind_address: String,
-
-    /// Serve metrics over HTTPS, and only to users who may get the URL /metrics. Has no effect if metrics are disabled.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub(super) metrics_secure: bool,
-
-    /// Folder of the metrics certificate, which is reloaded when it changes. If unset, a self-signed certificate is generated.
-    #[arg(long, value_name = "FOLDER", default_value = "")]
-    metrics_cert_path: String,
-
-    /// File name of the metrics certificate.
-    #[arg(long, value_name = "FILE", default_value = "tls.crt")]
-    metrics_cert_name: String,
-
-    /// File name of the metrics certificate's key.
-    #[arg(long, value_name = "FILE", default_value = "tls.key")]
-    metrics_cert_key: String,
-
+/// Flags of the Go program for what this one does not have.
+#[derive(Debug, Args)]
+struct UnsupportedFlags {
     /// Folder of the webhook certificate. Not supported: there is no webhook.
     #[arg(long, value_name = "FOLDER", default_value = "")]
     webhook_cert_path: String,
@@ -111,102 +59,28 @@ pub(super) struct RunFlags {
     enable_http2: bool,
 }
 
-/// The address, unless serving is switched off.
-fn served(address: &str) -> Option<&str> {
-    Some(address).filter(|address| !matches!(*address, "" | "0"))
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    api::parse_duration(text).ok_or_else(|| "it must be a duration, such as 137s or 2m".to_owned())
+impl UnsupportedFlags {
+    fn problems(&self) -> impl Iterator<Item = String> {
+        let webhook = (!self.webhook_cert_path.is_empty())
+            .then_some("--webhook-cert-path is not supported, because there is no webhook: leave it out");
+        let http2 = self
+            .enable_http2
+            .then_some("--enable-http2 is not supported, because probes and metrics use HTTP/1.1: leave it out");
+        webhook.into_iter().chain(http2).map(ToOwned::to_owned)
+    }
 }
 
 impl RunFlags {
     /// The problem with each flag that can't have its effect, with the remedy, all at once.
     pub(super) fn problems(&self) -> Vec<String> {
-        let unsupported = [
-            (
-                !self.webhook_cert_path.is_empty(),
-                "--webhook-cert-path is not supported, because there is no webhook: leave it out",
-            ),
-            (
-                self.enable_http2,
-                "--enable-http2 is not supported, because probes and metrics use HTTP/1.1: leave it out",
-            ),
-            (
-                self.zap_stacktrace_level.is_some(),
-                "--zap-stacktrace-level is not supported: leave it out; errors carry their causes",
-            ),
-            (
-                self.zap_time_encoding.as_deref().is_some_and(|form| !matches!(form, "rfc3339" | "rfc3339nano")),
-                "--zap-time-encoding supports only rfc3339: leave it out",
-            ),
-        ];
-        let unsupported = unsupported.iter().filter(|(set, _)| *set).map(|(_, problem)| (*problem).to_owned());
-        let mut problems: Vec<_> = unsupported.chain(self.level().err()).collect();
-        if self.leader_elect {
-            problems.extend(self.timing().problems());
-        }
-        problems
-    }
-
-    pub(super) fn timing(&self) -> Timing {
-        Timing {
-            lease_duration: self.leader_election_lease_duration,
-            renew_deadline: self.leader_election_renew_deadline,
-            retry_period: self.leader_election_retry_period,
-        }
-    }
-
-    /// The namespace of the lease; `own` is that of the kubeconfig or of the Pod.
-    pub(super) fn lease_namespace<'a>(&'a self, own: &'a str) -> &'a str {
-        if self.leader_election_namespace.is_empty() { own } else { &self.leader_election_namespace }
-    }
-
-    /// A name that no other replica has, whatever its environment: two with one name would both
-    /// lead.
-    pub(super) fn identity(&self) -> String {
-        let name = if self.pod_name.is_empty() { "virt-advisor" } else { &self.pod_name };
-        format!("{name}_{}", uuid::Uuid::new_v4())
-    }
-
-    pub(super) fn probes(&self) -> Option<&str> {
-        served(&self.health_probe_bind_address)
-    }
-
-    pub(super) fn metrics(&self) -> Option<&str> {
-        served(&self.metrics_bind_address)
-    }
-
-    pub(super) fn certificate(&self) -> Option<CertificateFiles> {
-        let folder = Some(&self.metrics_cert_path).filter(|path| !path.is_empty()).map(PathBuf::from)?;
-        let (certificate, key) = (folder.join(&self.metrics_cert_name), folder.join(&self.metrics_cert_key));
-        Some(CertificateFiles { certificate, key })
-    }
-
-    pub(super) fn kubeconfig(&self) -> Option<PathBuf> {
-        self.kubeconfig.clone()
-    }
-
-    pub(super) fn encoder(&self) -> Encoder {
-        self.zap_encoder.unwrap_or(if self.zap_devel { Encoder::Console } else { Encoder::Json })
-    }
-
-    pub(super) fn level(&self) -> Result<&'static str, String> {
-        match self.zap_log_level.as_deref() {
-            None if self.zap_devel => Ok("debug"),
-            None | Some("info" | "0") => Ok("info"),
-            Some("error" | "panic") => Ok("error"),
-            Some("debug" | "1") => Ok("debug"),
-            Some(level) if level.parse::<u8>().is_ok() => Ok("trace"),
-            Some(level) => Err(format!("--zap-log-level must be error, info, debug or a number, not {level:?}")),
-        }
+        self.unsupported.problems().chain(self.logs.problems()).chain(self.election.problems()).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use clap::{CommandFactory, FromArgMatches, Parser};
 
     #[derive(Parser)]
     struct Line {
@@ -215,7 +89,9 @@ mod tests {
     }
 
     fn parse(arguments: &[&str]) -> RunFlags {
-        Line::try_parse_from([&["run"], arguments].concat()).unwrap().flags
+        let command = with_defaults(Line::command());
+        let matches = command.try_get_matches_from([&["run"], arguments].concat()).unwrap();
+        Line::from_arg_matches(&matches).unwrap().flags
     }
 
     #[test]
@@ -241,10 +117,11 @@ mod tests {
     #[test]
     fn k6_no_two_replicas_have_one_identity() {
         for flags in [&[][..], &["--pod-name=", "--leader-elect"], &["--pod-name=virt-advisor-0"]] {
-            let (one, other) = (parse(flags).identity(), parse(flags).identity());
+            let (one, other) =
+                (parse(flags).election.identity("virt-advisor"), parse(flags).election.identity("virt-advisor"));
             assert!(one != other && one.len() > 36, "{one} {other}");
         }
-        assert!(parse(&["--pod-name=virt-advisor-0"]).identity().starts_with("virt-advisor-0_"));
+        assert!(parse(&["--pod-name=virt-advisor-0"]).election.identity("virt-advisor").starts_with("virt-advisor-0_"));
     }
 
     #[test]
@@ -255,7 +132,7 @@ mod tests {
             "--leader-elect=false",
             "--metrics-bind-address=0",
         ]);
-        assert!(!flags.leader_elect && flags.metrics().is_none());
+        assert!(!flags.election.leader_elect && flags.endpoints.metrics().is_none());
     }
 
     #[test]
@@ -266,8 +143,8 @@ mod tests {
             (&["--zap-log-level=1"], "debug"),
             (&["--zap-log-level=5"], "trace"),
         ] {
-            assert_eq!(parse(arguments).level().unwrap(), level, "{arguments:?}");
+            assert_eq!(parse(arguments).logs.level().unwrap(), level, "{arguments:?}");
         }
-        assert!(parse(&["--zap-log-level=loud"]).level().unwrap_err().contains("loud"));
+        assert!(parse(&["--zap-log-level=loud"]).logs.level().unwrap_err().contains("loud"));
     }
 }

@@ -18,7 +18,7 @@ mod run;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::telemetry;
 use advisor_core::api;
@@ -64,7 +64,7 @@ pub fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let failed = |problem: String| (1, problem);
     let done = |()| ExitCode::SUCCESS;
-    let result = match Cli::parse().command {
+    let result = match parse().command {
         Command::Run(flags) => run::run(*flags).map_err(failed),
         Command::Diff(flags) => diff::run(flags, print),
         Command::Render(flags) => render::run(flags, print),
@@ -90,6 +90,16 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The command line, with this program's defaults for the flags that every operator has.
+fn command() -> clap::Command {
+    Cli::command().mut_subcommand("run", flags::with_defaults)
+}
+
+fn parse() -> Cli {
+    // What matched the command line has every argument of `Cli`: another outcome exits here.
+    Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit())
+}
+
 fn print(text: &str) -> Result<(), String> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -102,10 +112,9 @@ fn print(text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

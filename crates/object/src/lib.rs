@@ -10,6 +10,7 @@
 //!      ├──► embedded_files: what is in data URLs, to be read by people
 //!      └──► diff ─────────► what changes, as data and as text
 //!
+//!   duration: 1h30m and the like
 //!   limits: how large, deep and long any of it may be
 //! ```
 
@@ -17,6 +18,7 @@
 pub mod arbitrary;
 pub mod diff;
 pub mod digest;
+pub mod duration;
 pub mod embedded_files;
 pub mod fields;
 pub mod limits;

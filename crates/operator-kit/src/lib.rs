@@ -2,6 +2,8 @@
 //! what is ready are the program's.
 //!
 //! ```text
+//!   flags ──► process: endpoints opened, signals, leading from start to end
+//!      │
 //!   leader ──► Fence: every write passes it, or fails
 //!   logs, pulse (does the working thread run?)
 //!      │
@@ -13,8 +15,10 @@
 pub mod backoff;
 pub mod clock;
 pub mod endpoints;
+pub mod flags;
 pub mod leader;
 pub mod logs;
+pub mod process;
 mod pulse;
 
 pub use pulse::Pulse;

@@ -11,7 +11,6 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::Transform;
 use serde_json::{Map, Value, json};
 
-use super::duration;
 use super::spec::VirtPlatformConfig;
 
 /// The CRD with the options of `profiles`.
@@ -56,7 +55,7 @@ fn document(profiles: &[&dyn Profile]) -> Value {
         "rule": "self == oldSelf",
         "message": "profile is immutable: use the VirtPlatformConfig of the other profile, and delete this one if you no longer need it",
     }]);
-    properties["waitTimeout"]["pattern"] = duration::PATTERN.into();
+    properties["waitTimeout"]["pattern"] = object::duration::PATTERN.into();
     properties["approvedPlanHash"]["pattern"] = "^(v1:[0-9a-f]{64})?$".into();
     let options = &mut properties["options"];
     *options = json!({"type": "object", "description": options["description"], "properties": option_schemas(profiles)});

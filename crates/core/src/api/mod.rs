@@ -14,7 +14,6 @@ mod approval;
 mod bounds;
 mod choices;
 mod crd;
-mod duration;
 mod history;
 mod names;
 mod spec;
@@ -27,8 +26,8 @@ pub use approval::{Approval, ApprovedBy, Replaced};
 pub use bounds::spec_problem;
 pub use choices::{ItemChoice, ItemMode, Override, OverrideMode, OverrideTarget, PatchOp, PatchOperation};
 pub use crd::{crd, crd_yaml, options_schema};
-pub use duration::parse as parse_duration;
 pub use history::{HistoryEntry, SupersededPlan};
+pub use object::duration::parse as parse_duration;
 pub use spec::{VirtPlatformConfig, VirtPlatformConfigSpec};
 pub use status::{
     Applied, Conflict, Input, InputBefore, Item, ItemState, LeftOut, Operation, Phase, PlannedSpec, Severity, Summary,

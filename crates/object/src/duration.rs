@@ -1,9 +1,9 @@
-//! Durations in the notation of Go's `time.ParseDuration`, which `spec.waitTimeout` uses.
+//! Durations in the notation of Go's `time.ParseDuration`, such as `90s` and `1h30m`.
 
 use std::time::Duration;
 
 /// What the CRD's schema accepts: one or more numbers with units, largest unit hours.
-pub(super) const PATTERN: &str = r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$";
+pub const PATTERN: &str = r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$";
 
 /// Parses `1h30m`, `90s`, `1.5h`; `None` for anything else, also for values beyond about 584 years.
 #[must_use]
