@@ -13,8 +13,11 @@ async fn every_sample_makes_the_plan_that_it_promises() {
     let mut fixture = Fixture::start(Setup::default()).await;
     fixture.wait_for(Phase::Ignored).await;
     let mark = fixture.mark();
-    let mut paths: Vec<_> =
-        std::fs::read_dir(root().join("samples")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> = std::fs::read_dir(root().join("samples"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .collect();
     paths.sort();
     assert!(paths.len() >= registry::PROFILES.len(), "one for each profile");
     for path in paths {

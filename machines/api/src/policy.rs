@@ -1,0 +1,1 @@
+//! What is refused at admission.
