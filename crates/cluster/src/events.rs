@@ -9,7 +9,8 @@ use kube::{Resource, ResourceExt};
 use super::{Cluster, ClusterError};
 use object::{digest, limits};
 
-/// The only namespace in which events about cluster-scoped objects are accepted.
+/// The only namespace in which events about cluster-scoped objects are accepted. Those about other
+/// objects are in the object's own.
 const NAMESPACE: &str = "default";
 /// The longest note that the API accepts, in bytes.
 const NOTE_LIMIT: usize = 1024;
@@ -36,8 +37,7 @@ pub(super) fn already_exists(error: &kube::Error) -> bool {
 }
 
 impl Cluster {
-    /// Records `note` about `object`, which is cluster-scoped. An event that was recorded before is
-    /// left as it is.
+    /// Records `note` about `object`. An event that was recorded before is left as it is.
     ///
     /// # Errors
     ///
@@ -47,11 +47,12 @@ impl Cluster {
         K: Resource<DynamicType = ()>,
     {
         let uid = object.uid().unwrap_or_default();
+        let namespace = object.namespace().unwrap_or_else(|| NAMESPACE.to_owned());
         let occurrence = digest::sha256(&[&uid, &note.key, note.reason]);
         let event = Event {
             metadata: ObjectMeta {
                 name: Some(format!("{}.{}", object.name_any(), &occurrence[..16])),
-                namespace: Some(NAMESPACE.to_owned()),
+                namespace: Some(namespace.clone()),
                 ..ObjectMeta::default()
             },
             action: Some(note.action.to_owned()),
@@ -64,7 +65,7 @@ impl Cluster {
             type_: Some(if note.warning { "Warning" } else { "Normal" }.to_owned()),
             ..Event::default()
         };
-        let events: Api<Event> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let events: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
         match events.create(&PostParams::default(), &event).await {
             Ok(_) => Ok(()),
             Err(error) if already_exists(&error) => Ok(()),

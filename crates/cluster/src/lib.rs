@@ -100,6 +100,20 @@ impl Cluster {
         }
     }
 
+    /// All objects of a kind in a namespace, in one request: only for namespaces with few of them.
+    ///
+    /// # Errors
+    ///
+    /// If the server did not answer.
+    pub async fn list_in(&self, kind: &Served, namespace: &str) -> Result<Vec<Value>, ClusterError> {
+        let request = Request::new(kind.path(Some(namespace))).list(&ListParams::default());
+        let mut answer = self.request(request).await?;
+        match answer.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Ok(items),
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// All objects of a kind that `field_selector` selects, or their metadata, in pages.
     ///
     /// # Errors

@@ -76,6 +76,30 @@ impl Cluster {
         within_bounds(self.request(request).await?)
     }
 
+    /// Merges `change` into the object called `name`, or into its status, and returns the object. For
+    /// single fields that no list of ours covers: an apply would give up everything that it leaves
+    /// out. `change` names the object's uid, so that no other one of its name is changed.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::Moved`] if it is another object, or in another version than `change` names.
+    pub async fn merge(
+        &self,
+        kind: &Served,
+        (namespace, name): (Option<&str>, &str),
+        status: bool,
+        change: &Value,
+    ) -> Result<Value, ClusterError> {
+        let params = PatchParams { field_manager: Some(self.field_manager.to_owned()), ..PatchParams::default() };
+        let request = Request::new(kind.path(namespace));
+        let patch = Patch::Merge(change);
+        let request = match status {
+            true => request.patch_subresource("status", name, &params, &patch),
+            false => request.patch(name, &params, &patch),
+        };
+        self.request(request).await
+    }
+
     /// Deletes the object called `name` if it is still the same object in the same version. With
     /// `dry_run`, only checks whether the server would.
     ///

@@ -1,6 +1,5 @@
 //! The CustomResourceDefinitions.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use schemars::{Schema, json_schema};
 use serde_json::{Value, json};
@@ -61,16 +60,4 @@ pub fn network_configurations() -> Value {
             }],
         },
     })
-}
-
-/// The fields of a Machine's spec that its definition serves: others are dropped by the API server.
-#[must_use]
-pub fn served_fields(crd: &CustomResourceDefinition) -> Vec<String> {
-    let versions = crd.spec.versions.iter().filter(|version| version.name == "v1alpha1");
-    let schemas =
-        versions.filter_map(|version| version.schema.as_ref()?.open_api_v3_schema.as_ref()?.properties.as_ref());
-    schemas
-        .filter_map(|fields| fields.get("spec")?.properties.as_ref())
-        .flat_map(|fields| fields.keys().cloned())
-        .collect()
 }

@@ -4,6 +4,8 @@ mod vm;
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use machines_api::{MACHINE_LABEL, MACHINE_UID, MANAGED_BY, MANAGER, SOURCE_MACHINE_LABEL};
 use serde_json::{Map, Value, json};
 
@@ -89,8 +91,13 @@ pub fn secret(resolved: &Resolved) -> Option<Value> {
 }
 
 fn base64(text: &str) -> String {
-    use base64::Engine as _;
-    base64::prelude::BASE64_STANDARD.encode(text)
+    BASE64_STANDARD.encode(text)
+}
+
+/// A value of a Secret, as bytes; `None` if it is not in base64.
+#[must_use]
+pub fn decoded(text: &str) -> Option<Vec<u8>> {
+    BASE64_STANDARD.decode(text).ok()
 }
 
 /// The NetworkAttachmentDefinitions that are made if they do not exist. They may be shared, and are

@@ -18,6 +18,7 @@ use machines_api::{ADOPT, Machine, RunStrategy, Updates};
 use object::digest;
 use serde_json::{Value, json};
 
+pub use claims::attached;
 pub use leaves::{Change, changes, covers};
 
 use crate::effects::{self, Effect, Situation};

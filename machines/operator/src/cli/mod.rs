@@ -1,0 +1,129 @@
+//! The command line: `run` is the operator; `diff` and `render` show before anything is written.
+//!
+//! ```text
+//!   run ─► controller, leader, endpoints
+//!   diff (server dry run), render (no cluster) ─► printed
+//!   crd, policy, rbac, metrics: generated files
+//! ```
+
+mod diff;
+mod file;
+mod flags;
+mod rbac;
+mod render;
+mod run;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use flags::RunFlags;
+
+pub use rbac::rbac_yaml;
+
+/// The version of this build.
+pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
+/// Nothing differs.
+const SAME: u8 = 0;
+/// Something differs.
+const DIFFERENT: u8 = 1;
+/// The command failed, or the Machine is refused.
+const FAILED: u8 = 2;
+
+/// Makes KubeVirt virtual machines of Machines, and tells before what an edit will do.
+#[derive(Debug, Parser)]
+#[command(name = "kubevirt-operator", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the operator until it is told to stop (SIGTERM or Ctrl-C).
+    Run(Box<RunFlags>),
+    Diff(diff::DiffFlags),
+    Render(render::RenderFlags),
+    /// Print the CustomResourceDefinitions.
+    Crd,
+    /// Print the ValidatingAdmissionPolicy, which refuses mistakes before they are stored.
+    Policy,
+    /// Print the ClusterRole and the Role of the operator.
+    Rbac,
+    /// Print the metrics reference, as Markdown.
+    Metrics,
+}
+
+/// Why a command ends, and with which exit code.
+#[derive(Debug)]
+struct Failure {
+    code: u8,
+    problem: String,
+}
+
+impl Failure {
+    fn of(problem: impl Into<String>) -> Self {
+        Self { code: FAILED, problem: problem.into() }
+    }
+}
+
+/// Parses the command line and runs the command.
+#[must_use]
+pub fn main() -> ExitCode {
+    // Only the first installation counts; an error means that there was one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let failed = |problem: String| Failure { code: 1, problem };
+    let done = |()| ExitCode::SUCCESS;
+    let result = match parse().command {
+        Command::Run(flags) => run::run(*flags).map_err(failed),
+        Command::Diff(flags) => diff::run(flags),
+        Command::Render(flags) => render::run(flags),
+        Command::Crd => {
+            let all = [machines_api::crd::machines(), machines_api::crd::network_configurations()];
+            print(&documents(&all)).map(done)
+        }
+        Command::Policy => print(&documents(&machines_api::policy::objects())).map(done),
+        Command::Rbac => print(&rbac_yaml()).map(done),
+        Command::Metrics => print(&crate::telemetry::page()).map(done),
+    };
+    match result {
+        Ok(code) => code,
+        Err(Failure { code, problem }) => {
+            // If standard error is closed, nobody can be told.
+            let _ = writeln!(io::stderr(), "kubevirt-operator: {problem}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn parse() -> Cli {
+    let command = Cli::command().mut_subcommand("run", flags::with_defaults);
+    // What matched the command line has every argument of `Cli`: another outcome exits here.
+    Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+}
+
+/// Objects as YAML documents.
+fn documents(objects: &[serde_json::Value]) -> String {
+    objects.iter().map(object::diff::yaml).collect::<Vec<_>>().join("---\n")
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::of(format!("writing to standard output failed: {error}")))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().mut_subcommand("run", flags::with_defaults).debug_assert();
+    }
+}

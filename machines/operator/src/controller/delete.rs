@@ -1,0 +1,87 @@
+//! Taking a Machine away. Everything is read past the mirror: what is deleted is gone.
+
+use kube::ResourceExt;
+use kube::runtime::controller::Action;
+use machines_api::{FINALIZER, GO_FINALIZER, Machine};
+use machines_core::deletion::{Fate, Remains, Step, next};
+use machines_core::report::Outcome;
+use machines_core::understand::understand;
+
+use super::context::{Context, DiskDeletion};
+use super::error::{Error, doing};
+use super::gather;
+use crate::cluster::kinds;
+
+impl Context {
+    /// The next step of a deletion.
+    pub(super) async fn delete(&self, machine: &Machine) -> Result<Action, Error> {
+        let is_held = machine.finalizers().iter().any(|name| [FINALIZER, GO_FINALIZER].contains(&name.as_str()));
+        if !is_held {
+            return Ok(Action::await_change());
+        }
+        let remains = self.remains(machine).await?;
+        let class = gather::machine_class(&self.reader, machine).await?;
+        let disks = understand(machine, class.as_ref()).map(|wanted| wanted.disks).unwrap_or_default();
+        let never = self.settings.disk_deletion == DiskDeletion::Never;
+        match next(machine, &disks, &remains, never) {
+            Step::DeleteVm { uid, resource_version } => {
+                let (namespace, name) = (machine.namespace().unwrap_or_default(), machine.name_any());
+                let object = (Some(namespace.as_str()), name.as_str());
+                let removed = self.cluster.remove(&kinds::VM.served(), object, &uid, &resource_version, false).await;
+                doing("deleting the VirtualMachine", removed)?;
+                self.note(machine, "VMDeleted", false, format!("VirtualMachine {name} is being deleted"), &uid).await;
+                self.report_deletion(machine, &remains, format!("VirtualMachine {name} is being deleted")).await?;
+            }
+            Step::Wait(why) => self.report_deletion(machine, &remains, why).await?,
+            Step::Claims(fates) => {
+                for fate in &fates {
+                    self.decide(machine, fate).await?;
+                }
+                self.remove_finalizers(machine).await?;
+            }
+        }
+        Ok(Action::await_change())
+    }
+
+    async fn remains(&self, machine: &Machine) -> Result<Remains, Error> {
+        let (namespace, name) = (machine.namespace().unwrap_or_default(), machine.name_any());
+        let reader = self.reader.past_the_mirror();
+        let mut remains = Remains {
+            vm: doing("reading the VirtualMachine", reader.get(kinds::VM, &namespace, &name).await)?,
+            vmi: doing("reading the VirtualMachineInstance", reader.get(kinds::VMI, &namespace, &name).await)?,
+            ..Remains::default()
+        };
+        if remains.vm.is_some() || remains.vmi.is_some() {
+            return Ok(remains);
+        }
+        for claim in machine.status.iter().flat_map(|status| &status.disks).filter_map(|disk| disk.pvc_name.clone()) {
+            if let Some(found) = doing("reading claims", reader.get(kinds::CLAIM, &namespace, &claim).await)? {
+                let users = gather::users(&self.reader, &namespace, &name, &claim).await;
+                remains.users.insert(claim.clone(), doing("looking for who uses a claim", users)?);
+                remains.claims.insert(claim, found);
+            }
+        }
+        Ok(remains)
+    }
+
+    async fn decide(&self, machine: &Machine, fate: &Fate) -> Result<(), Error> {
+        let namespace = machine.namespace().unwrap_or_default();
+        let claim = &fate.claim;
+        let Some((uid, resource_version)) = &fate.delete else {
+            let text = format!("claim {claim} is kept: {}", fate.reason);
+            self.note(machine, "ClaimKept", false, text, claim).await;
+            return Ok(());
+        };
+        let object = (Some(namespace.as_str()), claim.as_str());
+        let removed = self.cluster.remove(&kinds::CLAIM.served(), object, uid, resource_version, false).await;
+        doing(format!("deleting the claim {claim}"), removed)?;
+        self.note(machine, "ClaimDeleted", false, format!("claim {claim} is deleted: {}", fate.reason), uid).await;
+        Ok(())
+    }
+
+    async fn report_deletion(&self, machine: &Machine, remains: &Remains, why: String) -> Result<(), Error> {
+        let outcome =
+            Outcome { vm: remains.vm.as_ref(), vmi: remains.vmi.as_ref(), deleting: Some(why), ..Outcome::default() };
+        self.report(machine, outcome).await
+    }
+}
