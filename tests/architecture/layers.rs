@@ -84,6 +84,7 @@ fn the_operator_does_not_ship_what_only_tests_need() {
         "controlplane",
         "descheduler-simulator",
         "hco-simulator",
+        "kubevirt-simulator",
         "mco-simulator",
         "node-healthcheck-simulator",
         "demo",
