@@ -41,7 +41,7 @@ const VARIABLES: [(&str, &str); 11] = [
 ];
 
 /// Lists what is wrong, each as a sentence: the first one is the message.
-const RULES: [&str; 27] = [
+const RULES: [&str; 29] = [
     // validateRunStrategy
     "has(object.spec.running) && has(object.spec.runStrategy) ? ['Running and RunStrategy are mutually exclusive. \
      Note that Running is deprecated, please use RunStrategy instead'] : []",
@@ -118,6 +118,16 @@ const RULES: [&str; 27] = [
     "variables.interfaces.transformList(i, f, has(f.model) && f.model != '' && !(f.model in ['e1000', 'e1000e', 'igb', \
      'ne2k_pci', 'pcnet', 'rtl8139', 'virtio']), 'interface spec.domain.devices.interfaces[' + string(i) + \
      '].name uses model ' + f.model + ' that is not supported.')",
+    // validateMacAddress: net.ParseMAC, and six bytes at most
+    "variables.interfaces.transformList(i, f, has(f.macAddress) && f.macAddress != '' && !f.macAddress.matches(\
+     '^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$|^([0-9A-Fa-f]{2}-){5}[0-9A-Fa-f]{2}$|^([0-9A-Fa-f]{4}[.]){2}[0-9A-Fa-f]{4}$'), \
+     'interface spec.domain.devices.interfaces[' + string(i) + '].name has malformed MAC address (' + f.macAddress + \
+     ').')",
+    // validateLiveUpdateCPU
+    "has(variables.spec.domain.cpu) && has(variables.spec.domain.cpu.sockets) && \
+     has(variables.spec.domain.cpu.maxSockets) && variables.spec.domain.cpu.maxSockets > 0 && \
+     variables.spec.domain.cpu.sockets > variables.spec.domain.cpu.maxSockets ? \
+     ['Number of sockets in CPU topology is greater than the maximum sockets allowed'] : []",
     // validateMasqueradeBinding
     "variables.interfaces.exists(f, has(f.masquerade) && !(f.name in variables.pods)) ? \
      ['Masquerade interface only implemented with pod network'] : \
