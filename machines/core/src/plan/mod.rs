@@ -118,6 +118,7 @@ pub fn plan(machine: &Machine, resolved: &Resolved, live: &Live, kubevirt: &Kube
     names_are_free(machine, resolved, live, &mut plan.problems);
     let names = claims::plan(machine, resolved, live, &mut plan);
     if !plan.problems.is_empty() {
+        preview_of_adoption(resolved, live, kubevirt, &names, &mut plan);
         plan.writes.clear();
         return plan;
     }
@@ -160,6 +161,22 @@ fn names_are_free(machine: &Machine, resolved: &Resolved, live: &Live, problems:
         let message =
             format!("VirtualMachine {} is being deleted: it is made anew when it is gone", text(vm, "/metadata/name"));
         problems.push(Problem::new(Reason::KubeVirtApiError, "", message));
+    }
+}
+
+/// Before a virtual machine is taken over by word, status.pending tells what that would change.
+fn preview_of_adoption(
+    resolved: &Resolved,
+    live: &Live,
+    kubevirt: &KubeVirt,
+    names: &BTreeMap<String, String>,
+    plan: &mut Plan,
+) {
+    let is_taken = plan.problems.iter().any(|problem| problem.reason == Reason::NameTaken);
+    if is_taken && live.vm.is_some() {
+        let mut preview = Plan::default();
+        virtual_machine(resolved, live, kubevirt, names, &mut preview);
+        plan.pending = preview.pending;
     }
 }
 

@@ -210,6 +210,9 @@ fn trimmed(kind: Kind, object: &Value) -> Value {
         kinds::KUBEVIRT => object["status"] = json!({}),
         _ => {}
     }
+    if ![kinds::VM, kinds::VMI].contains(&kind) {
+        return object;
+    }
     // When a condition was last looked at is nothing to wake anybody for.
     for condition in object.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(condition) = condition.as_object_mut() {

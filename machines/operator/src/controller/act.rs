@@ -5,7 +5,8 @@ use advisor_cluster::{ApplyMode, ClusterError, Note, Precondition};
 use kube::{Resource, ResourceExt};
 use machines_api::status::DiskStatus;
 use machines_api::{MANAGER, Machine};
-use machines_core::plan::{Plan, Write};
+use machines_core::ownership::is_adopted;
+use machines_core::plan::{APPLIED, Plan, Write};
 use machines_core::problem::{Problem, Reason};
 use object::fields::{FieldPath, Lookup};
 use operator_kit::clock;
@@ -136,8 +137,16 @@ impl Context {
             .collect();
         let is_shared = |path: &FieldPath| SHARED_LISTS.contains(&path.pointer(&live).as_str());
         let named = machine.annotations().get(TAKE_BACK).map(String::as_str).unwrap_or_default();
+        // Who runs the machine is the Machine's to say, if it does.
+        let is_power =
+            |path: &FieldPath| machine.spec.run_strategy.is_some() && path.pointer(&live) == "/spec/runStrategy";
+        // What is taken over by word was shown before, with everything that changes.
+        let is_taken_over = is_adopted(machine, &live) && text_at(&live, &applied_pointer()).is_empty();
         let is_taken_back = |manager: &str| named.split(',').any(|named| named.trim() == manager);
-        if paths.iter().all(|(path, manager)| (only_lists && is_shared(path)) || is_taken_back(manager)) {
+        let may_take = |path: &FieldPath, manager: &str| {
+            is_taken_over || (only_lists && is_shared(path)) || is_power(path) || is_taken_back(manager)
+        };
+        if paths.iter().all(|(path, manager)| may_take(path, manager)) {
             return Ok(Verdict::Write(ApplyMode::Forced));
         }
         let owners = object::fields::Owners::of(&live);
@@ -249,6 +258,11 @@ fn precondition(live: Option<&(String, String)>) -> Precondition {
             Precondition::Exactly { uid: uid.clone(), resource_version: resource_version.clone() }
         }
     }
+}
+
+/// Where a VirtualMachine has the record of what the operator wrote.
+fn applied_pointer() -> String {
+    format!("/metadata/annotations/{}", APPLIED.replace('/', "~1"))
 }
 
 /// The reference of a Machine for logs.
