@@ -127,8 +127,8 @@ pub async fn storage_class(
     api.patch(name, &PatchParams::apply(ADMINISTRATOR).force(), &Patch::Apply(class)).await.map(drop)
 }
 
-/// Creates or replaces the KubeVirt object, in the namespace `kubevirt`, with this spec, for instance
-/// `{"configuration": {"vmRolloutStrategy": "Stage"}}`.
+/// Creates or replaces the KubeVirt object, in the namespace `kubevirt`, with this spec:
+/// for instance `{"configuration": {"vmRolloutStrategy": "Stage"}}`.
 ///
 /// # Errors
 /// If the API server refuses it.

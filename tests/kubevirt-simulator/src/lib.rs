@@ -59,8 +59,8 @@ pub enum UpdateMethod {
 /// How the simulation runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// 1.0 gives a phase of a start 50 ms, and a whole start a quarter of a second. 10.0 is ten times
-    /// faster. Real clusters are about a hundred times slower than 1.0.
+    /// 1.0 gives a phase of a start 50 ms, and a whole start a quarter of a second. 10.0 is ten
+    /// times faster. Real clusters are about a hundred times slower than 1.0.
     pub speed: f64,
     /// Whether the guests have a guest agent.
     pub agent: bool,

@@ -1,21 +1,44 @@
 //! The defaults of a VirtualMachine.
 //!
-//! pkg/virt-api/webhooks/mutating-webhook/mutators/vm-mutator.go: `setFirmwareDefaultsIfEmpty` when it
-//! is created, and `defaults.SetVirtualMachineDefaults` (pkg/defaults/defaults.go) at every write.
+//! pkg/virt-api/webhooks/mutating-webhook/mutators/vm-mutator.go:
+//! `setFirmwareDefaultsIfEmpty` when it is created, and `defaults.SetVirtualMachineDefaults` (pkg/defaults/defaults.go) at every write.
 
 use serde_json::{Value, json};
 
 use super::{NAME, matching};
 
-/// Where KubeVirt takes random values, these have the object's uid if there is one yet.
-const IDENTITY: &str = "has(object.metadata.uid) && object.metadata.uid != '' ? string(object.metadata.uid) : \
-    '5d307ca9-b3ef-428c-8861-06e72d69f223'";
+/// Digits for names, different ones for different names. KubeVirt takes a random identity; CEL has
+/// neither chance nor hashes, and the object has no uid yet when it is asked.
+const VARIABLES: [(&str, &str); 5] = [
+    ("alphabet", "'abcdefghijklmnopqrstuvwxyz0123456789-./'"),
+    ("name", "has(object.metadata.name) ? object.metadata.name : ''"),
+    (
+        "near",
+        "variables.name.split('').transformList(i, c, (variables.alphabet.indexOf(c) + 1) * (i / 8 + 1) * \
+         [1, 41, 1681, 68921, 2825761, 115856201, 4750104241, 194754273881][i % 8])",
+    ),
+    (
+        "far",
+        "(request.namespace + '/' + variables.name).split('').transformList(i, c, \
+         (variables.alphabet.indexOf(c) + 1) * (i + 1) * (i + 1) * 829348951)",
+    ),
+    (
+        "digits",
+        "string(1000000000000000 + variables.near.sum() % 1000000000000000).substring(1) + \
+         string(1000000000000000 + variables.far.sum() % 1000000000000000).substring(1)",
+    ),
+];
+const IDENTITY: &str = "variables.digits.substring(0, 8) + '-' + variables.digits.substring(8, 12) + '-4' + \
+    variables.digits.substring(12, 15) + '-8' + variables.digits.substring(15, 18) + '-' + \
+    variables.digits.substring(18, 30)";
 
 pub(super) fn policy() -> Value {
     let (constraints, alive) = matching();
     let spec = "object.spec.template.spec";
     let has_firmware = format!("has({spec}.domain.firmware)");
     let lacks = |field: &str| format!("(!{has_firmware} || !has({spec}.domain.firmware.{field}))");
+    let variables = VARIABLES.iter().chain([&("identity", IDENTITY)]);
+    let variables = variables.map(|(name, expression)| json!({"name": name, "expression": expression}));
     let created = "request.operation == 'CREATE'";
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
@@ -23,7 +46,7 @@ pub(super) fn policy() -> Value {
         "spec": {
             "matchConstraints": constraints, "matchConditions": alive, "failurePolicy": "Fail",
             "reinvocationPolicy": "Never",
-            "variables": [{"name": "identity", "expression": IDENTITY}],
+            "variables": Value::from_iter(variables),
             "mutations": [
                 set(&format!("{created} && {}", lacks("uuid")), "domain.firmware", "uuid: variables.identity"),
                 set(&format!("{created} && {}", lacks("serial")), "domain.firmware", "serial: variables.identity"),

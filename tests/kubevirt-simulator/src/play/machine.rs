@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::watches::Kind;
 use super::{Shared, clock, lock};
 use crate::rules::config::Config;
-use crate::rules::guest::Around;
+use crate::rules::guest::{Around, is_final};
 use crate::rules::instance::{owner, revision_name};
 use crate::rules::machine::{Seen, Step, decide};
 
@@ -33,10 +33,18 @@ pub(crate) async fn look(shared: &Shared, namespace: &str, name: &str) -> Result
     let newest = instance.as_deref().or(machine.as_deref());
     let uid = newest.and_then(|object| object["metadata"]["uid"].as_str()).unwrap_or_default();
     let decision = decide(&seen, &around, &mut |what| shared.age(uid, what));
+    // A machine reports what its instance says already, and the end of one before that is let go.
+    let mut step = decision.step;
+    if let Some(Step::Write(written)) = &step
+        && !instance.as_deref().is_some_and(is_final)
+    {
+        shared.replace(Kind::Instance, written).await?;
+        step = None;
+    }
     if let Some(machine) = &decision.status {
         shared.replace_status(Kind::Machine, machine).await?;
     }
-    match decision.step {
+    match step {
         Some(Step::Start(instance)) => {
             if let Some(machine) = machine.as_deref() {
                 keep(shared, namespace, machine).await?;

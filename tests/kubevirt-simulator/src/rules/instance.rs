@@ -178,7 +178,8 @@ pub(crate) fn digest(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-fn uuid_of(name: &str) -> String {
+/// The identity of a machine that has none: `CalculateLegacyUUID`, with other digits.
+pub(crate) fn uuid_of(name: &str) -> String {
     let hex: String = digest(name)[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..32])
 }

@@ -1,8 +1,8 @@
 //! Edits of a running VirtualMachine that reach its instance.
 //!
 //! pkg/virt-controller/watch/vm/vm.go `handleCPUChangeRequest`, `handleMemoryHotplugRequest`,
-//! `handleAffinityChangeRequest`, `handleTolerationsChangeRequest`; pkg/liveupdate/memory/memory.go;
-//! pkg/storage/hotplug/hotplug.go.
+//! `handleAffinityChangeRequest`, `handleTolerationsChangeRequest`;
+//! pkg/liveupdate/memory/memory.go; pkg/storage/hotplug/hotplug.go.
 
 use serde_json::Value;
 
@@ -34,10 +34,10 @@ pub(crate) fn memory_refused(spec: &Value, max: u64) -> Option<String> {
         _ if has("/launchSecurity") => "Memory hotplug is not compatible with encrypted VMs".to_owned(),
         None => "Guest memory must be configured when memory hotplug is enabled".to_owned(),
         Some(guest) if guest > max => "Guest memory is greater than the configured maxGuest memory".to_owned(),
-        Some(guest) if guest % alignment != 0 => {
+        Some(guest) if !guest.is_multiple_of(alignment) => {
             format!("Guest memory must be {} aligned", quantity::binary(alignment))
         }
-        _ if max % alignment != 0 => format!("MaxGuest must be {} aligned", quantity::binary(alignment)),
+        _ if !max.is_multiple_of(alignment) => format!("MaxGuest must be {} aligned", quantity::binary(alignment)),
         Some(guest) if guest < 1 << 30 => {
             "Memory hotplug is only available for VMs with at least 1Gi of guest memory".to_owned()
         }
@@ -130,9 +130,7 @@ pub(crate) fn volumes(wanted: &Value, instance: &mut Value) {
         (gone.map(|volume| volume["name"].clone()).collect(), come.cloned().collect())
     };
     let spec = &mut instance["spec"];
-    for list in [&mut spec["volumes"]].into_iter() {
-        retain(list, &gone);
-    }
+    retain(&mut spec["volumes"], &gone);
     retain(&mut spec["domain"]["devices"]["disks"], &gone);
     for volume in come {
         if let Some(disk) = restart::named(list(wanted, "/domain/devices/disks"), &volume["name"]) {

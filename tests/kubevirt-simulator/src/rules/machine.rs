@@ -1,6 +1,6 @@
 //! One look at a VirtualMachine and its instance: the next thing to do with them.
 //!
-//! pkg/virt-controller/watch/vm/vm.go `sync`, `syncRunStrategy`.
+//! pkg/virt-controller/watch/vm/vm.go `sync`, `syncRunStrategy`; firmware.go.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(crate) enum Step {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Decision {
     pub(crate) step: Option<Step>,
-    /// The machine with its new status, if that differs. It is written before the step.
+    /// The machine with its new status, if that differs.
     pub(crate) status: Option<Value>,
     /// When to look again if nothing changes.
     pub(crate) after: Option<Duration>,
@@ -111,6 +111,12 @@ fn of_machine(machine: &Value, seen: &Seen, around: &Around, ages: Ages) -> Deci
         }
     } else if !list(machine, "/metadata/finalizers").contains(&json!(OF_CONTROLLER)) {
         instance::append(&mut next["metadata"]["finalizers"], json!(OF_CONTROLLER));
+        decision.step = Some(Step::WriteMachine(next));
+        return decision;
+    } else if machine["spec"]["template"]["spec"]["domain"]["firmware"]["uuid"].is_null() {
+        // firmware.go: an identity that was taken away comes back as another one.
+        let name = machine["metadata"]["name"].as_str().unwrap_or_default();
+        next["spec"]["template"]["spec"]["domain"]["firmware"]["uuid"] = instance::uuid_of(name).into();
         decision.step = Some(Step::WriteMachine(next));
         return decision;
     } else {

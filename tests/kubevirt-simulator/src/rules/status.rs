@@ -42,7 +42,7 @@ pub(crate) fn is_asked_to_stop(machine: &Value, instance: &Value) -> bool {
     request(machine, "Stop").is_some_and(|request| request["uid"] == instance["metadata"]["uid"])
 }
 
-/// Brings the status of `machine` up to date with its instance; what the pass has set already stays.
+/// Brings the status of `machine` up to date with its instance. What the pass has set stays.
 pub(crate) fn update(machine: &mut Value, instance: Option<&Value>, around: (&Claims, Expects, Duration), now: &str) {
     let (claims, expects, step) = around;
     let strategy = run_strategy(machine).to_owned();

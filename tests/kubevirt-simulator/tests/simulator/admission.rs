@@ -1,4 +1,5 @@
-//! What is refused, and what is completed: each rule with a machine that passes and one that does not.
+//! What is refused, and what is completed: each rule with a machine that passes, and one that does
+//! not.
 
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kubevirt_simulator::Settings;
@@ -16,17 +17,21 @@ fn spec(vm: &mut Value) -> &mut Value {
     &mut vm["spec"]["template"]["spec"]
 }
 
+fn push(list: &mut Value, entry: Value) {
+    list.as_array_mut().expect("a list").push(entry);
+}
+
 fn nothing(_: &mut Value) {}
 
 fn volume(vm: &mut Value, volume: Value) {
     let disk = json!({"name": volume["name"], "disk": {"bus": "virtio"}});
-    spec(vm)["domain"]["devices"]["disks"].as_array_mut().unwrap().push(disk);
-    spec(vm)["volumes"].as_array_mut().unwrap().push(volume);
+    push(&mut spec(vm)["domain"]["devices"]["disks"], disk);
+    push(&mut spec(vm)["volumes"], volume);
 }
 
 fn interface(vm: &mut Value, interface: Value, network: Value) {
-    spec(vm)["domain"]["devices"]["interfaces"].as_array_mut().unwrap().push(interface);
-    spec(vm)["networks"].as_array_mut().unwrap().push(network);
+    push(&mut spec(vm)["domain"]["devices"]["interfaces"], interface);
+    push(&mut spec(vm)["networks"], network);
 }
 
 fn user_data(vm: &mut Value, source: &str, key: &str, bytes: usize) {
@@ -69,22 +74,20 @@ const DISKS: [Case; 8] = [
     ),
     (
         "a volume for each disk",
-        |vm| spec(vm)["domain"]["devices"]["disks"].as_array_mut().unwrap().push(json!({"name": "cd", "cdrom": {}})),
+        |vm| push(&mut spec(vm)["domain"]["devices"]["disks"], json!({"name": "cd", "cdrom": {}})),
         |vm| spec(vm)["volumes"] = json!([]),
         "spec.template.spec.domain.devices.disks[0].Name 'root' not found.",
     ),
     (
         "names of volumes are unique",
         nothing,
-        |vm| {
-            spec(vm)["volumes"].as_array_mut().unwrap().push(json!({"name": "root", "emptyDisk": {"capacity": "1Gi"}}))
-        },
+        |vm| push(&mut spec(vm)["volumes"], json!({"name": "root", "emptyDisk": {"capacity": "1Gi"}})),
         "spec.template.spec.volumes[1] and spec.template.spec.volumes[0] must not have the same Name.",
     ),
     (
         "names of disks are unique",
         nothing,
-        |vm| spec(vm)["domain"]["devices"]["disks"].as_array_mut().unwrap().push(json!({"name": "root", "disk": {}})),
+        |vm| push(&mut spec(vm)["domain"]["devices"]["disks"], json!({"name": "root", "disk": {}})),
         "spec.template.spec.domain.devices.disks[1] and spec.template.spec.domain.devices.disks[0] must not have the same Name.",
     ),
     (
@@ -249,8 +252,7 @@ const NETWORKS: [Case; 9] = [
         "one interface for a network",
         nothing,
         |vm| {
-            let interfaces = spec(vm)["domain"]["devices"]["interfaces"].as_array_mut().unwrap();
-            interfaces.push(json!({"name": "default", "masquerade": {}}));
+            push(&mut spec(vm)["domain"]["devices"]["interfaces"], json!({"name": "default", "masquerade": {}}));
         },
         "Only one interface can be connected to one specific network",
     ),
@@ -323,5 +325,31 @@ async fn defaults_belong_to_nobody_and_are_kept() {
     let changed = apply(&vm).await;
     assert_eq!(changed["spec"]["template"]["spec"]["domain"]["firmware"], identity);
     assert_eq!(changed["spec"]["template"]["spec"]["domain"]["machine"]["type"], "q35");
+    let mut other = machine("another");
+    other["spec"]["runStrategy"] = "Halted".into();
+    let other = world.has(&other).await["spec"]["template"]["spec"]["domain"]["firmware"]["uuid"].clone();
+    assert_ne!(other, identity["uuid"], "each machine has its own");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn whoever_gives_up_all_of_the_firmware_takes_the_identity_away() {
+    let Some(world) = World::new(Settings::default()).await else { return };
+    let mut vm = machine("secure");
+    vm["spec"]["runStrategy"] = "Halted".into();
+    let bare = vm.clone();
+    vm["spec"]["template"]["spec"]["domain"]["firmware"] = json!({"bootloader": {"bios": {}}});
+    let params = PatchParams::apply("somebody");
+    let apply = async |vm: &Value| {
+        world.machines().patch("secure", &params, &Patch::Apply(vm)).await.unwrap();
+        let firmware = |vm: &Value| vm["spec"]["template"]["spec"]["domain"]["firmware"]["uuid"].is_string();
+        let vm = world.until_fits(&world.machines(), "secure", "an identity", firmware).await;
+        vm["spec"]["template"]["spec"]["domain"]["firmware"].clone()
+    };
+    let before = apply(&vm).await;
+    assert!(before["serial"].is_string());
+    let after = apply(&bare).await;
+    assert_ne!(before["uuid"], after["uuid"]);
+    assert!(after["serial"].is_null());
     world.end().await;
 }

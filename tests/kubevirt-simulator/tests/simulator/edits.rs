@@ -26,7 +26,7 @@ fn guest(memory: &str) -> Value {
 /// Waits until the machine has come up completely.
 async fn running(world: &World, machine: &Value) -> String {
     world.has(machine).await;
-    let name = machine["metadata"]["name"].as_str().unwrap().to_owned();
+    let name = machine["metadata"]["name"].as_str().expect("a name").to_owned();
     world.until_condition(&name, "AgentConnected", "True").await;
     name
 }
