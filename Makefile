@@ -35,6 +35,12 @@ demo: controlplane ## Show the main job on a control plane of its own (about 8 m
 	@$(CARGO) build --package virt-advisor --package demo
 	@$(TARGET_DIR)/debug/demo --operator $(TARGET_DIR)/debug/virt-advisor
 
+.PHONY: demo-machines
+demo-machines: controlplane ## Show the Machine operator on a control plane of its own (about 8 minutes the first time). DEMO_ONCE=1 ends it after the story.
+	@echo "demo: building the operator and the demo (about 3 minutes the first time, then seconds)"
+	@$(CARGO) build --package kubevirt-operator --package machines-stage
+	@$(TARGET_DIR)/debug/demo-machines --operator $(TARGET_DIR)/debug/kubevirt-operator
+
 .PHONY: run
 run: ## Run the operator on the cluster of the current kubeconfig context. ARGS="--zap-log-level=debug" adds flags.
 	$(CARGO) run --package virt-advisor -- run --zap-encoder=console $(ARGS)
@@ -75,6 +81,11 @@ bench: controlplane ## Measure requests, times and memory of the release build, 
 bench-scale: controlplane ## The same on a cluster of 3,000 nodes and on a tenth of it (about 35 minutes; BENCH_REST=60 makes it 17).
 	$(CARGO) build --release --package virt-advisor --package bench
 	BENCH_REST=$${BENCH_REST:-600} $(TARGET_DIR)/release/bench --operator $(TARGET_DIR)/release/virt-advisor --scale
+
+.PHONY: bench-machines
+bench-machines: controlplane ## Measure the Machine operator with 100 and 1,100 Machines (about 10 minutes).
+	$(CARGO) build --release --package kubevirt-operator --package machines-stage
+	$(TARGET_DIR)/release/bench-machines --operator $(TARGET_DIR)/release/kubevirt-operator
 
 .PHONY: generate
 generate: ## Write the generated files: CRD, roles, page of metrics, install.yaml, chart, bundle, dashboards.

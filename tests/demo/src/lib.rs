@@ -4,6 +4,7 @@
 //! Needs nothing from outside of the repository but the programs of the control plane.
 
 mod operator;
+pub mod shell;
 mod stage;
 
 pub use operator::Operator;

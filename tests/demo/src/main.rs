@@ -4,7 +4,7 @@
 //!
 //! However it ends, no process and no file is left.
 
-mod shell;
+
 mod story;
 
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use controlplane::ControlPlane;
 use demo::Stage;
-use shell::Shell;
+use demo::shell::Shell;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How much faster than real machines the simulated ones update.

@@ -30,12 +30,22 @@ pub struct Watching {
 
 impl Watching {
     /// The next line of its output.
+    ///
+    /// # Errors
+    /// If the command has ended.
     pub async fn line(&mut self) -> Result<String> {
         self.lines.next_line().await?.context("kubectl has stopped to watch")
     }
 }
 
+impl Default for Shell {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Shell {
+    /// A shell that talks to no cluster yet.
     pub fn new() -> Self {
         Self {
             kubeconfig: PathBuf::new(),
@@ -50,24 +60,39 @@ impl Shell {
         kubeconfig.clone_into(&mut self.kubeconfig);
     }
 
+    /// Seconds since the beginning.
     pub fn seconds(&self) -> f32 {
         self.began.elapsed().as_secs_f32()
     }
 
+    /// A heading.
+    ///
+    /// # Errors
+    /// If nobody reads the output any more; so for all that prints.
     pub fn heading(&self, text: &str) -> Result<()> {
         self.line(&format!("\n{}", self.painted("1;36", &format!("== {text}"))))
     }
 
+    /// A paragraph.
+    ///
+    /// # Errors
+    /// As for [`Shell::heading`].
     pub fn say(&self, text: &str) -> Result<()> {
         self.line(text)
     }
 
     /// A line with the seconds since the beginning.
+    ///
+    /// # Errors
+    /// As for [`Shell::heading`].
     pub fn progress(&self, text: &str) -> Result<()> {
         self.line(&format!("{} {text}", self.painted("2", &format!("{:5.1}s", self.seconds()))))
     }
 
-    /// Prints a command and what it shows.
+    /// Prints a command and what it shows, and returns that.
+    ///
+    /// # Errors
+    /// If the command fails, or does not end in a minute.
     pub async fn show(&self, command: &str) -> Result<String> {
         self.prompt(command)?;
         let shown = self.run(command).await?;
@@ -76,6 +101,9 @@ impl Shell {
     }
 
     /// Prints a command that goes on, and starts it.
+    ///
+    /// # Errors
+    /// If it can't be started.
     pub fn watch(&self, command: &str) -> Result<Watching> {
         self.prompt(command)?;
         let mut child = self.command(&format!("exec {command}")).spawn().context("`sh` could not be started")?;
@@ -84,6 +112,9 @@ impl Shell {
     }
 
     /// What a command shows, both its output and its errors.
+    ///
+    /// # Errors
+    /// If the command fails, or does not end in a minute.
     pub async fn run(&self, command: &str) -> Result<String> {
         let child = self.command(command).output();
         let output = tokio::select! {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use demo::{DESCHEDULER_NAMESPACE, PROFILE, Stage};
 
-use crate::shell::Shell;
+use demo::shell::Shell;
 
 /// The longest time that the machines may take; they need about twelve seconds.
 const ROLLOUT: Duration = Duration::from_secs(120);

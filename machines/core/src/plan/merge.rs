@@ -45,6 +45,7 @@ pub(super) fn keep_what_others_wrote(desired: &mut Value, live: &Value, resolved
         interface(desired, live, explicit(&name), moved)
     });
     power(desired, live, resolved);
+    identity(desired, live);
     // An owner reference of ours is written as it is; those of others are theirs.
     if live.pointer("/spec/running").is_some()
         && let Some(spec) = desired.get_mut("spec").and_then(Value::as_object_mut)
@@ -119,6 +120,18 @@ fn interface(desired: Value, live: Value, explicit: bool, moved: bool) -> Value 
     }
     let vocabulary: Vec<_> = BINDINGS.into_iter().chain(["bootOrder"]).collect();
     overlay(desired, live, &vocabulary)
+}
+
+/// The identity that KubeVirt has given to the machine is carried along. Whoever has applied the
+/// bootloader owns all of `firmware`: leaving it out later would take the identity away, and the
+/// guest would see other hardware (observed on kube-apiserver 1.36; K4).
+fn identity(desired: &mut Value, live: &Value) {
+    for field in ["uuid", "serial"] {
+        let found = text(live, &format!("/spec/template/spec/domain/firmware/{field}"));
+        if !found.is_empty() {
+            desired["spec"]["template"]["spec"]["domain"]["firmware"][field] = json!(found);
+        }
+    }
 }
 
 /// Unless the Machine says whether it runs, that is left as it is: `virtctl stop` stays stopped (K2).
