@@ -24,6 +24,7 @@ mod install;
 mod play;
 mod rules;
 
+pub use admission::admission;
 pub use hands::{
     add_volume, configure, remove_volume, set_mac, storage_class, virtctl_restart, virtctl_start, virtctl_stop,
 };

@@ -1,7 +1,8 @@
 //! The defaults of a VirtualMachine.
 //!
 //! pkg/virt-api/webhooks/mutating-webhook/mutators/vm-mutator.go:
-//! `setFirmwareDefaultsIfEmpty` when it is created, and `defaults.SetVirtualMachineDefaults` (pkg/defaults/defaults.go) at every write.
+//! `setFirmwareDefaultsIfEmpty` when it is created, and `defaults.SetVirtualMachineDefaults`
+//! (pkg/defaults/defaults.go) at every write.
 
 use serde_json::{Value, json};
 
