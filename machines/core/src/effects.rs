@@ -96,9 +96,24 @@ pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
 
 const RESTART: &str = "KubeVirt changes it only while the machine is stopped: restart it with virtctl restart, or set spec.updates to Restart";
 
-/// The effect of a change below `spec.template.spec`, and why.
+/// The effects of changes below `spec.template.spec` that are made together, and why. As long as one
+/// of them waits for a restart, KubeVirt makes none of the others live (vm.go, `sync`).
 #[must_use]
-pub fn of_change(change: &Change, situation: &Situation) -> (Effect, String) {
+pub fn of_changes(changes: &[Change], situation: &Situation) -> Vec<(Effect, String)> {
+    let mut effects: Vec<_> = changes.iter().map(|change| of_change(change, situation)).collect();
+    if effects.iter().any(|(effect, _)| *effect == Effect::Restart) {
+        for (effect, reason) in
+            effects.iter_mut().filter(|(effect, _)| matches!(effect, Effect::Live | Effect::RestartAtOnce))
+        {
+            *effect = Effect::Restart;
+            *reason = format!("another change needs a restart, and KubeVirt makes no change before it. {RESTART}");
+        }
+    }
+    effects
+}
+
+/// The effect of a change on its own.
+fn of_change(change: &Change, situation: &Situation) -> (Effect, String) {
     if !situation.running {
         return (Effect::NextBoot, "the machine is stopped: it takes effect when it is started".to_owned());
     }

@@ -4,7 +4,6 @@
 //!
 //! However it ends, no process and no file is left.
 
-
 mod story;
 
 use std::io::{self, Write};

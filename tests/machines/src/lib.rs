@@ -39,7 +39,8 @@ impl Stage {
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubevirt-operator"},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
         });
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubevirt-operator-system"}});
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubevirt-operator-system"}});
         let [machines, networks] = [machines_api::crd::machines(), machines_api::crd::network_configurations()];
         for object in [namespace, machines, networks] {
             apply_yaml(&admin, &object.to_string(), MANAGER).await?;

@@ -46,6 +46,7 @@ pub(super) fn keep_what_others_wrote(desired: &mut Value, live: &Value, resolved
     });
     power(desired, live, resolved);
     identity(desired, live);
+    queues(desired, live);
     // An owner reference of ours is written as it is; those of others are theirs.
     if live.pointer("/spec/running").is_some()
         && let Some(spec) = desired.get_mut("spec").and_then(Value::as_object_mut)
@@ -131,6 +132,22 @@ fn identity(desired: &mut Value, live: &Value) {
         if !found.is_empty() {
             desired["spec"]["template"]["spec"]["domain"]["firmware"][field] = json!(found);
         }
+    }
+}
+
+/// Several queues for a card follow the number of CPUs only where that needs a restart anyway: another
+/// number of sockets can reach a running machine, and another card can't.
+fn queues(desired: &mut Value, live: &Value) {
+    const DOMAIN: &str = "/spec/template/spec/domain";
+    let topology =
+        |object: &Value| ["cores", "threads"].map(|field| object.pointer(&format!("{DOMAIN}/cpu/{field}")).cloned());
+    if topology(desired) != topology(live) {
+        return;
+    }
+    let now = live.pointer(&format!("{DOMAIN}/devices/networkInterfaceMultiqueue")).cloned();
+    if let Some(devices) = desired.pointer_mut(&format!("{DOMAIN}/devices")).and_then(Value::as_object_mut) {
+        devices.remove("networkInterfaceMultiqueue");
+        devices.extend(now.map(|now| ("networkInterfaceMultiqueue".to_owned(), now)));
     }
 }
 

@@ -253,8 +253,8 @@ fn virtual_machine(
     let situation = Situation::of(live.vmi.as_ref(), kubevirt);
     let now = live.vmi.as_ref().and_then(|vmi| vmi.get("spec")).or_else(|| vm.pointer("/spec/template/spec"));
     let mut restarts_at_once = false;
-    for change in changes(now.unwrap_or(&Value::Null), &desired["spec"]["template"]["spec"]) {
-        let (effect, reason) = effects::of_change(&change, &situation);
+    let found = changes(now.unwrap_or(&Value::Null), &desired["spec"]["template"]["spec"]);
+    for (change, (effect, reason)) in found.iter().zip(effects::of_changes(&found, &situation)) {
         restarts_at_once |= effect == Effect::RestartAtOnce;
         plan.pending.push(pending(
             &format!("VirtualMachine/spec.template.spec.{}", change.path),

@@ -42,7 +42,10 @@ pub(super) async fn all(program: &Path, many: usize) -> Result<String> {
     bench.rest().await?;
     let (reads, writes) = bench.requests(&mark);
     rows.push(("one Machine: requests, of these writes".to_owned(), format!("{}, {writes}", reads + writes)));
-    rows.push(("one Machine: created until its VM is written".to_owned(), format!("{:.0} ms", written.as_secs_f64() * 1000.0)));
+    rows.push((
+        "one Machine: created until its VM is written".to_owned(),
+        format!("{:.0} ms", written.as_secs_f64() * 1000.0),
+    ));
 
     let names: Vec<_> = (0..99).map(|number| format!("few-{number}")).collect();
     bench.create_all(&names).await?;
@@ -59,12 +62,20 @@ pub(super) async fn all(program: &Path, many: usize) -> Result<String> {
     let began = Instant::now();
     bench.create_all(&names).await?;
     bench.running(100 + many).await?;
-    rows.push((format!("{many} Machines created at once until all run"), format!("{:.1} s", began.elapsed().as_secs_f64())));
+    rows.push((
+        format!("{many} Machines created at once until all run"),
+        format!("{:.1} s", began.elapsed().as_secs_f64()),
+    ));
     rows.push(("highest resident meanwhile".to_owned(), bench.peak()?));
     bench.rest().await?;
     let (reads, writes) = bench.requests(&mark);
-    let each = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / f64::from(u32::try_from(many).unwrap_or(1));
-    rows.push(("requests and writes for each of them".to_owned(), format!("{:.1}, {:.1}", each(reads + writes), each(writes))));
+    let each = |count: usize| {
+        f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / f64::from(u32::try_from(many).unwrap_or(1))
+    };
+    rows.push((
+        "requests and writes for each of them".to_owned(),
+        format!("{:.1}, {:.1}", each(reads + writes), each(writes)),
+    ));
     rows.push((format!("resident at rest with {} Machines", 100 + many), bench.resident()?));
     let rows: Vec<_> = rows.iter().map(|(what, value)| format!("| {what} | {value} |")).collect();
     Ok(format!("| measured | value |\n| --- | --- |\n{}", rows.join("\n")))
@@ -115,7 +126,8 @@ impl Bench {
         let api = self.api(kinds::MACHINE);
         loop {
             let all = api.list(&ListParams::default()).await?;
-            let running = all.iter().filter(|machine| machine.data["status"]["phase"] == Value::from("Running")).count();
+            let running =
+                all.iter().filter(|machine| machine.data["status"]["phase"] == Value::from("Running")).count();
             if running >= count {
                 return Ok(());
             }
@@ -153,7 +165,8 @@ impl Bench {
     fn memory(&self, field: &str) -> Result<String> {
         let pid = self.stage.operator().context("the operator runs")?.pid();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let line = status.lines().find(|line| line.starts_with(field)).context("Linux tells the memory of processes")?;
+        let line =
+            status.lines().find(|line| line.starts_with(field)).context("Linux tells the memory of processes")?;
         let kibibytes: u64 = line.split_whitespace().nth(1).context("the line has a number")?.parse()?;
         Ok(format!("{:.1} MiB", mebibytes(kibibytes << 10)))
     }

@@ -93,14 +93,16 @@ async fn restart(shell: &Shell, folder: &Path, program: &str) -> Result<()> {
     shell.show("kubectl get machine small -o jsonpath='{range .status.pending[*]}{.effect}: {.path} {.from} -> {.to}{\"\\n\"}{end}'").await?;
     shell.say("Nothing restarts it but a person, or the word Restart:")?;
     shell.show("kubectl patch machine small --type=merge -p '{\"spec\":{\"updates\":\"Restart\"}}'").await?;
-    wait(shell, "small", "condition=RestartRequired=false").await.ok();
-    shell.show("kubectl wait virtualmachineinstance/small --for=jsonpath={.spec.domain.cpu.cores}=4 --timeout=60s").await?;
+    shell
+        .show("kubectl wait virtualmachineinstance/small --for=jsonpath={.spec.domain.cpu.cores}=4 --timeout=60s")
+        .await?;
     Ok(())
 }
 
 async fn grow(shell: &Shell) -> Result<()> {
     shell.heading("4. A disk grows")?;
-    apply(shell, "medium", "  template: medium\n  disks:\n  - {name: root, size: 50Gi}\n  - {name: data, size: 10Gi}").await?;
+    apply(shell, "medium", "  template: medium\n  disks:\n  - {name: root, size: 50Gi}\n  - {name: data, size: 10Gi}")
+        .await?;
     let size = "jsonpath={.status.capacity.storage}=50Gi";
     shell.show(&format!("kubectl wait pvc/medium-root --for={size} --timeout=60s")).await?;
     Ok(())
