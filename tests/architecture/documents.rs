@@ -12,7 +12,7 @@ use crate::{files, root, sources};
 
 /// The text of all Rust files.
 fn all_code() -> String {
-    let files = ["src", "crates", "profiles", "tests"].iter().flat_map(|folder| sources(folder));
+    let files = ["src", "crates", "machines", "profiles", "tests"].iter().flat_map(|folder| sources(folder));
     files.map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
@@ -123,7 +123,7 @@ fn prose_is_wrapped_at_a_hundred_columns() {
         "src/cli",
     ]
     .map(|folder| root().join(folder));
-    for path in ["src", "crates", "profiles", "tests", "xtask"].iter().flat_map(|folder| sources(folder)) {
+    for path in ["src", "crates", "machines", "profiles", "tests", "xtask"].iter().flat_map(|folder| sources(folder)) {
         let becomes_text =
             elsewhere.iter().any(|folder| path.starts_with(folder)) || path.to_string_lossy().contains("options");
         let text = fs::read_to_string(&path).unwrap();
@@ -149,7 +149,7 @@ fn prose_is_wrapped_at_a_hundred_columns() {
 /// Files and folders that documents and comments name are there.
 #[test]
 fn every_path_that_is_named_exists() {
-    let code = ["src", "crates", "profiles", "tests", "xtask"].iter().flat_map(|folder| sources(folder));
+    let code = ["src", "crates", "machines", "profiles", "tests", "xtask"].iter().flat_map(|folder| sources(folder));
     let (mut named, mut missing) = (0, Vec::new());
     for path in documents().chain(code) {
         let text = fs::read_to_string(&path).unwrap();
@@ -198,7 +198,7 @@ fn documents() -> impl Iterator<Item = PathBuf> {
 fn every_target_of_make_that_is_named_exists() {
     let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
     let targets: BTreeSet<_> = makefile.lines().filter_map(|line| line.strip_prefix(".PHONY: ")).collect();
-    let code = ["src", "crates", "profiles", "tests", "xtask"].iter().flat_map(|folder| sources(folder));
+    let code = ["src", "crates", "machines", "profiles", "tests", "xtask"].iter().flat_map(|folder| sources(folder));
     let (mut named, mut missing) = (0, Vec::new());
     for path in documents().chain(code) {
         let text = fs::read_to_string(&path).unwrap();

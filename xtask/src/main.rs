@@ -4,6 +4,7 @@
 mod bundle;
 mod chart;
 mod dashboards;
+mod machines;
 mod manifests;
 mod profile;
 mod source;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::source::{Files, GENERATED, Source};
-use crate::{bundle, chart, dashboards};
+use crate::{bundle, chart, dashboards, machines};
 
 /// Writes all files.
 pub fn write(root: &Path) -> Result<String, String> {
@@ -41,5 +41,6 @@ fn all(root: &Path) -> Result<Files, String> {
     files.extend(chart::files(&source)?);
     files.extend(bundle::files(&source)?);
     files.extend(dashboards::files()?);
+    files.extend(machines::files());
     Ok(files)
 }

@@ -76,9 +76,9 @@ impl Cluster {
         within_bounds(self.request(request).await?)
     }
 
-    /// Merges `change` into the object called `name`, or into its status, and returns the object. For
-    /// single fields that no list of ours covers: an apply would give up everything that it leaves
-    /// out. `change` names the object's uid, so that no other one of its name is changed.
+    /// Merges `change` into the object called `name`, or into its status, and returns the object.
+    /// For single fields that no list of ours covers: an apply would give up everything that it
+    /// leaves out. `change` names the object's uid, so that no other one of its name is changed.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! What is refused at admission, without a webhook server: mistakes that can be told from the object
-//! alone. The operator tells the same of Machines that are stored without this policy.
+//! What is refused at admission, without a webhook server: mistakes that can be told from the
+//! object alone. The operator tells the same of Machines that are stored without this policy.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,8 @@ pub fn objects() -> [Value; 2] {
             "matchConstraints": {"resourceRules": [{
                 "apiGroups": [crate::GROUP], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["machines"],
             }]},
-            // A Machine that is being deleted must be let go, and one of another provider is not ours.
+            // A Machine that is being deleted must be let go, and one of another provider is not
+            // ours.
             "matchConditions": [
                 {"name": "is-not-deleted", "expression": "!has(object.metadata.deletionTimestamp)"},
                 {"name": "is-ours", "expression": "!has(object.spec.provider) || object.spec.provider in ['', 'kubevirt']"},

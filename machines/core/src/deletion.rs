@@ -52,8 +52,8 @@ pub struct Fate {
     pub reason: String,
 }
 
-/// The next step of the deletion of `machine`. `disks` are those of its spec, as far as it is valid;
-/// `never` keeps all claims.
+/// The next step of the deletion of `machine`. `disks` are those of its spec, as far as it is
+/// valid; `never` keeps all claims.
 #[must_use]
 pub fn next(machine: &Machine, disks: &[WantedDisk], remains: &Remains, never: bool) -> Step {
     let own = remains.vm.as_ref().filter(|vm| is_controlled(machine, vm) || is_adopted(machine, vm));

@@ -96,8 +96,8 @@ pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
 
 const RESTART: &str = "KubeVirt changes it only while the machine is stopped: restart it with virtctl restart, or set spec.updates to Restart";
 
-/// The effects of changes below `spec.template.spec` that are made together, and why. As long as one
-/// of them waits for a restart, KubeVirt makes none of the others live (vm.go, `sync`).
+/// The effects of changes below `spec.template.spec` that are made together, and why. As long as
+/// one of them waits for a restart, KubeVirt makes none of the others live (vm.go, `sync`).
 #[must_use]
 pub fn of_changes(changes: &[Change], situation: &Situation) -> Vec<(Effect, String)> {
     let mut effects: Vec<_> = changes.iter().map(|change| of_change(change, situation)).collect();

@@ -92,8 +92,8 @@ pub struct Facts {
     pub secrets: BTreeMap<String, Option<BTreeMap<String, Vec<u8>>>>,
     /// Keys of the ConfigMaps that cloud-init names, and their values.
     pub config_maps: BTreeMap<String, Option<BTreeMap<String, Vec<u8>>>>,
-    /// Whether the virtual machine has data of the first boot from this very spec: then nothing of it
-    /// is read or written again.
+    /// Whether the virtual machine has data of the first boot from this very spec: then nothing of
+    /// it is read or written again.
     pub cloud_init_is_settled: bool,
     /// KubeVirt's configuration; `None` if KubeVirt is not installed.
     pub kubevirt: Option<KubeVirt>,

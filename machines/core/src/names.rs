@@ -25,8 +25,8 @@ pub fn is_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label)
 }
 
-/// Whether KubeVirt accepts it as the name of an interface (pkg/virt-api/webhooks/validating-webhook,
-/// K10): letters, digits, dashes and underscores.
+/// Whether KubeVirt accepts it as the name of an interface
+/// (pkg/virt-api/webhooks/validating-webhook, K10): letters, digits, dashes and underscores.
 #[must_use]
 pub fn is_interface(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -62,10 +62,7 @@ pub fn is_mac_address(address: &str) -> bool {
     let pairs: Vec<_> = address.split(separator).collect();
     let is_pair = |pair: &&str| pair.len() == 2 && pair.bytes().all(|byte| byte.is_ascii_hexdigit());
     let first = pairs.first().and_then(|pair| u8::from_str_radix(pair, 16).ok()).unwrap_or(1);
-    pairs.len() == 6
-        && pairs.iter().all(|pair| is_pair(pair))
-        && first % 2 == 0
-        && pairs.iter().any(|pair| *pair != "00")
+    pairs.len() == 6 && pairs.iter().all(is_pair) && first % 2 == 0 && pairs.iter().any(|pair| *pair != "00")
 }
 
 #[cfg(test)]

@@ -42,8 +42,8 @@ pub enum ClaimOwnership {
     Foreign,
 }
 
-/// How `claim` belongs to `machine`. Labels alone prove nothing: they can be copied, and two Machines
-/// can want one name.
+/// How `claim` belongs to `machine`. Labels alone prove nothing: they can be copied, and two
+/// Machines can want one name.
 #[must_use]
 pub fn claim_ownership(machine: &Machine, claim: &Value) -> ClaimOwnership {
     let uid = text(claim, "/metadata/uid");

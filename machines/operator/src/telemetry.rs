@@ -82,9 +82,10 @@ impl Timer {
     /// Ends it.
     pub fn end(self, failure: Option<Reason>) {
         let Self(metrics, began) = self;
-        let controller = ("controller", CONTROLLER.to_owned());
-        metrics.0.seconds.get_or_create(&[controller.clone()]).observe(began.elapsed().as_secs_f64());
+        let controller = [("controller", CONTROLLER.to_owned())];
+        metrics.0.seconds.get_or_create(&controller).observe(began.elapsed().as_secs_f64());
         if let Some(reason) = failure {
+            let [controller] = controller;
             metrics.0.errors.get_or_create(&[controller, ("error_type", reason.name().to_owned())]).inc();
         }
     }

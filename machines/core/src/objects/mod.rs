@@ -37,8 +37,8 @@ pub(crate) fn owner(wanted: &Wanted) -> Value {
     }])
 }
 
-/// The claim of each disk, in order. It has no owner reference: garbage collection must never delete
-/// data.
+/// The claim of each disk, in order. It has no owner reference: garbage collection must never
+/// delete data.
 #[must_use]
 pub fn claims(resolved: &Resolved) -> Vec<Value> {
     let wanted = &resolved.wanted;

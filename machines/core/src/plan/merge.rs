@@ -112,7 +112,8 @@ fn interface(desired: Value, live: Value, explicit: bool, moved: bool) -> Value 
         if !explicit && !text(&live, "/macAddress").is_empty() {
             map.insert("macAddress".to_owned(), live["macAddress"].clone());
         }
-        // The binding of an interface that stays on its network is left: another one is another card.
+        // The binding of an interface that stays on its network is left: another one is another
+        // card.
         if !moved && BINDINGS.iter().any(|binding| live.get(*binding).is_some()) {
             map.retain(|key, _| !BINDINGS.contains(&key.as_str()));
             let kept = BINDINGS.iter().filter_map(|binding| Some(((*binding).to_owned(), live.get(*binding)?.clone())));
@@ -135,8 +136,8 @@ fn identity(desired: &mut Value, live: &Value) {
     }
 }
 
-/// Several queues for a card follow the number of CPUs only where that needs a restart anyway: another
-/// number of sockets can reach a running machine, and another card can't.
+/// Several queues for a card follow the number of CPUs only where that needs a restart anyway:
+/// another number of sockets can reach a running machine, and another card can't.
 fn queues(desired: &mut Value, live: &Value) {
     const DOMAIN: &str = "/spec/template/spec/domain";
     let topology =
@@ -151,7 +152,8 @@ fn queues(desired: &mut Value, live: &Value) {
     }
 }
 
-/// Unless the Machine says whether it runs, that is left as it is: `virtctl stop` stays stopped (K2).
+/// Unless the Machine says whether it runs, that is left as it is: `virtctl stop` stays stopped
+/// (K2).
 fn power(desired: &mut Value, live: &Value, resolved: &Resolved) {
     let now = text(live, "/spec/runStrategy");
     if resolved.wanted.run_strategy.is_none() && !now.is_empty() {

@@ -28,8 +28,8 @@ use crate::ownership::{is_adopted, is_controlled, meta, text};
 use crate::problem::{Problem, Reason};
 use crate::resolve::{Resolved, ResolvedNic};
 
-/// Annotation of a VirtualMachine: which disks and interfaces the operator has written, and a digest
-/// of what it wanted. Everything else in the lists is somebody else's.
+/// Annotation of a VirtualMachine: which disks and interfaces the operator has written, and a
+/// digest of what it wanted. Everything else in the lists is somebody else's.
 pub const APPLIED: &str = "machine.vitistack.io/applied";
 
 /// What the cluster has of a Machine.
@@ -39,7 +39,8 @@ pub struct Live {
     pub vm: Option<Value>,
     /// The running instance.
     pub vmi: Option<Value>,
-    /// Claims by name: those that the Machine wants, has recorded, or whose virtual machine has them.
+    /// Claims by name: those that the Machine wants, has recorded, or whose virtual machine has
+    /// them.
     pub claims: BTreeMap<String, Value>,
     /// The Secret of the wanted name.
     pub secret: Option<Value>,
@@ -208,8 +209,8 @@ fn others(resolved: &Resolved, live: &Live, plan: &mut Plan) {
     }
 }
 
-/// The VirtualMachine as it should be, with `names` of the claims by disk, and with what others have
-/// put into it.
+/// The VirtualMachine as it should be, with `names` of the claims by disk, and with what others
+/// have put into it.
 #[must_use]
 pub fn desired_vm(resolved: &Resolved, live: Option<&Value>, names: &BTreeMap<String, String>) -> Value {
     let mut desired = objects::virtual_machine(resolved);
@@ -258,7 +259,7 @@ fn virtual_machine(
         restarts_at_once |= effect == Effect::RestartAtOnce;
         plan.pending.push(pending(
             &format!("VirtualMachine/spec.template.spec.{}", change.path),
-            &change,
+            change,
             effect,
             reason,
         ));
@@ -287,10 +288,10 @@ fn virtual_machine(
     let needs_restart =
         effects::condition(vm, "RestartRequired").is_some_and(|condition| condition["status"] == "True");
     let starts_anew = ["Always", "RerunOnFailure"].contains(&text(vm, "/spec/runStrategy"));
-    if let Some(vmi) = live.vmi.as_ref().filter(|_| restarts && needs_restart && starts_anew) {
-        if text(vmi, "/metadata/deletionTimestamp").is_empty() {
-            plan.writes.push(Write::Restart { uid: identity(vmi).0 });
-        }
+    if let Some(vmi) = live.vmi.as_ref().filter(|_| restarts && needs_restart && starts_anew)
+        && text(vmi, "/metadata/deletionTimestamp").is_empty()
+    {
+        plan.writes.push(Write::Restart { uid: identity(vmi).0 });
     }
 }
 

@@ -37,7 +37,7 @@ struct Template {
     root: &'static str,
 }
 
-/// The templates of vitistack's documentation, docs/reference/operators/kubevirt-operator.md.
+/// The templates of the documentation (vitistack/docs, the page of kubevirt-operator, 2025-10-10).
 const TEMPLATES: [Template; 3] = [
     Template { name: "small", cores: 1, memory: "2Gi", root: "20Gi" },
     Template { name: "medium", cores: 2, memory: "4Gi", root: "40Gi" },

@@ -117,8 +117,8 @@ impl Context {
         }
     }
 
-    /// Fields of others are taken only where nothing of theirs is lost, or where a person has said so
-    /// after they were shown.
+    /// Fields of others are taken only where nothing of theirs is lost, or where a person has said
+    /// so after they were shown.
     async fn judge(
         &self,
         machine: &Machine,

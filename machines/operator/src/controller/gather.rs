@@ -67,8 +67,8 @@ pub async fn facts(reader: &Reader, machine: &Machine, wanted: &Wanted) -> Resul
     Ok(facts)
 }
 
-/// Whether the virtual machine was made from this very spec: then data of the first boot is not read
-/// again.
+/// Whether the virtual machine was made from this very spec: then data of the first boot is not
+/// read again.
 async fn is_settled(reader: &Reader, machine: &Machine) -> Result<bool, Error> {
     let status = machine.status.as_ref();
     let is_current = status.is_some_and(|status| {

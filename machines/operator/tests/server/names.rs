@@ -34,8 +34,8 @@ async fn v3_a_virtual_machine_of_that_name_is_not_touched_and_adopted_by_word() 
     world.end().await;
 }
 
-/// V2: Machine `web` with disk `db` and Machine `web-db` with disk `root` never share a claim, nor does
-/// one take over what somebody else has made.
+/// V2: Machine `web` with disk `db` and Machine `web-db` with disk `root` never share a claim, nor
+/// does one take over what somebody else has made.
 #[tokio::test]
 async fn v2_claims_are_used_only_by_whom_they_belong_to() {
     let Some(world) = World::new().await else { return };

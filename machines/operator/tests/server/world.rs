@@ -26,8 +26,8 @@ pub(super) struct World {
 }
 
 impl World {
-    /// A cluster with KubeVirt and the classes standard (default, claims grow), fast and fixed (claims
-    /// do not grow). `None` where the CRDs are missing, which has been reported.
+    /// A cluster with KubeVirt and the classes standard (default, claims grow), fast and fixed
+    /// (claims do not grow). `None` where the CRDs are missing, which has been reported.
     pub(super) async fn new() -> Option<World> {
         let mut world = Self::without_operator().await?;
         world.start(Settings::default());

@@ -9,7 +9,7 @@ use futures::{StreamExt, stream};
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
 use kubevirt_operator::cluster::kinds::{self, Kind};
 use machines_stage::{Stage, USER};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const NAMESPACE: &str = "default";
 /// How long nothing may happen before the operator is taken to be at rest.
@@ -126,8 +126,7 @@ impl Bench {
         let api = self.api(kinds::MACHINE);
         loop {
             let all = api.list(&ListParams::default()).await?;
-            let running =
-                all.iter().filter(|machine| machine.data["status"]["phase"] == Value::from("Running")).count();
+            let running = all.iter().filter(|machine| machine.data["status"]["phase"] == "Running").count();
             if running >= count {
                 return Ok(());
             }
