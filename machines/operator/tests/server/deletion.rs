@@ -49,7 +49,7 @@ async fn v5_a_machine_stays_until_its_virtual_machine_is_gone() {
 
 #[tokio::test]
 async fn with_never_no_claim_is_deleted() {
-    let Some(mut world) = World::without_operator().await else { return };
+    let Some(world) = World::without_operator().await else { return };
     world.start(Settings { disk_deletion: DiskDeletion::Never, ..Settings::default() });
     world.has("web", json!({"template": "small"})).await;
     world.phase("web", "Running").await;

@@ -5,6 +5,9 @@
 
 mod deletion;
 mod edits;
+mod faults;
+mod lifecycle;
 mod names;
+mod policy;
 mod story;
 mod world;

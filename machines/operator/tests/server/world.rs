@@ -11,6 +11,7 @@ use kube::api::{
 use kube::runtime::{WatchStreamExt, watcher};
 use kubevirt_operator::controller::{self, Settings};
 use kubevirt_simulator::{Binding, Simulator, storage_class};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -21,15 +22,14 @@ pub(super) struct World {
     pub(super) client: Client,
     pub(super) simulator: Simulator,
     pub(super) lease: Lease,
-    stop: CancellationToken,
-    operator: Option<tokio::task::JoinHandle<()>>,
+    operator: Mutex<Option<(CancellationToken, tokio::task::JoinHandle<()>)>>,
 }
 
 impl World {
     /// A cluster with KubeVirt and the classes standard (default, claims grow), fast and fixed
     /// (claims do not grow). `None` where the CRDs are missing, which has been reported.
     pub(super) async fn new() -> Option<World> {
-        let mut world = Self::without_operator().await?;
+        let world = Self::without_operator().await?;
         world.start(Settings::default());
         Some(world)
     }
@@ -58,28 +58,42 @@ impl World {
         storage_class(&client, "fixed", Binding::Immediate, false, false).await.unwrap();
         storage_class(&client, "local", Binding::WaitForFirstConsumer, true, false).await.unwrap();
         let simulator = Simulator::start(client.clone(), kubevirt_simulator::Settings::default());
-        Some(World { client, simulator, lease, stop: CancellationToken::new(), operator: None })
+        Some(World { client, simulator, lease, operator: Mutex::default() })
     }
 
-    pub(super) fn start(&mut self, settings: Settings) {
+    pub(super) fn start(&self, settings: Settings) {
         self.start_as(self.client.clone(), settings);
     }
 
-    pub(super) fn start_as(&mut self, client: Client, settings: Settings) {
-        self.stop = CancellationToken::new();
-        let (operator, _) = controller::run(client, settings, self.stop.clone());
-        self.operator = Some(tokio::spawn(operator));
+    pub(super) fn start_as(&self, client: Client, settings: Settings) {
+        let stop = CancellationToken::new();
+        let (operator, _) = controller::run(client, settings, stop.clone());
+        *self.operator.lock() = Some((stop, tokio::spawn(operator)));
     }
 
-    pub(super) async fn stop_operator(&mut self) {
-        self.stop.cancel();
-        if let Some(operator) = self.operator.take() {
+    /// Another replica beside the one that runs.
+    pub(super) fn second(&self, settings: Settings) -> tokio::task::JoinHandle<()> {
+        let (operator, _) = controller::run(self.client.clone(), settings, CancellationToken::new());
+        tokio::spawn(operator)
+    }
+
+    /// Ends the operator in the middle of whatever it does.
+    pub(super) fn kill(&self) {
+        if let Some((_, operator)) = self.operator.lock().take() {
+            operator.abort();
+        }
+    }
+
+    pub(super) async fn stop_operator(&self) {
+        let running = self.operator.lock().take();
+        if let Some((stop, operator)) = running {
+            stop.cancel();
             operator.await.unwrap();
         }
     }
 
     /// Must be the end of a test: the next one expects nothing to come.
-    pub(super) async fn end(mut self) {
+    pub(super) async fn end(self) {
         self.stop_operator().await;
         // Finalizers would keep the next test's cluster from being empty.
         for machine in self.machines().list(&ListParams::default()).await.unwrap() {
