@@ -1,7 +1,7 @@
 //! Taking a Machine away: the virtual machine first, then only claims that are provably the
 //! Machine's and that nobody wants kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
 use machines_api::status::DiskStatus;
@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::effects::condition;
 use crate::ownership::{ClaimOwnership, claim_ownership, is_adopted, is_controlled, meta, text};
-use crate::understand::WantedDisk;
 
 /// What is read for a deletion, at the moment of it and not from a cache.
 #[derive(Clone, Debug, Default)]
@@ -52,10 +51,10 @@ pub struct Fate {
     pub reason: String,
 }
 
-/// The next step of the deletion of `machine`. `disks` are those of its spec, as far as it is
-/// valid; `never` keeps all claims.
+/// The next step of the deletion of `machine`. `kept` are the disks of its spec whose claims are to
+/// be kept; `never` keeps all claims.
 #[must_use]
-pub fn next(machine: &Machine, disks: &[WantedDisk], remains: &Remains, never: bool) -> Step {
+pub fn next(machine: &Machine, kept: &BTreeSet<String>, remains: &Remains, never: bool) -> Step {
     let own = remains.vm.as_ref().filter(|vm| is_controlled(machine, vm) || is_adopted(machine, vm));
     if let Some(vm) = own {
         if text(vm, "/metadata/deletionTimestamp").is_empty() {
@@ -68,7 +67,7 @@ pub fn next(machine: &Machine, disks: &[WantedDisk], remains: &Remains, never: b
         return Step::Wait(format!("VirtualMachineInstance {} is still there", text(vmi, "/metadata/name")));
     }
     let recorded = machine.status.iter().flat_map(|status| &status.disks);
-    Step::Claims(recorded.filter_map(|disk| fate(machine, disk, disks, remains, never)).collect())
+    Step::Claims(recorded.filter_map(|disk| fate(machine, disk, kept, remains, never)).collect())
 }
 
 fn waiting(vm: &Value, vmi: Option<&Value>) -> String {
@@ -82,32 +81,31 @@ fn waiting(vm: &Value, vmi: Option<&Value>) -> String {
     }
 }
 
-fn fate(machine: &Machine, disk: &DiskStatus, disks: &[WantedDisk], remains: &Remains, never: bool) -> Option<Fate> {
+fn fate(machine: &Machine, disk: &DiskStatus, kept: &BTreeSet<String>, remains: &Remains, never: bool) -> Option<Fate> {
     let name = disk.pvc_name.clone()?;
     let claim = remains.claims.get(&name)?;
-    let kept = |reason: String| Some(Fate { claim: name.clone(), delete: None, reason });
+    let keep = |reason: String| Some(Fate { claim: name.clone(), delete: None, reason });
     if claim_ownership(machine, claim) != ClaimOwnership::Ours {
         let why = if is_adopted(machine, claim) {
             format!("it was taken over with {ADOPT}")
         } else {
             "it is not this Machine's".to_owned()
         };
-        return kept(why);
+        return keep(why);
     }
     let is_keep = |value: &str| value.eq_ignore_ascii_case("keep");
     let of_machine = machine.annotations().get(ON_DELETE).map(String::as_str).unwrap_or_default();
-    let in_spec = disks.iter().find(|wanted| Some(&wanted.name) == disk.name.as_ref());
     if never {
-        return kept("the operator runs with --disk-deletion=Never".to_owned());
+        return keep("the operator runs with --disk-deletion=Never".to_owned());
     }
-    if in_spec.is_some_and(|wanted| wanted.keep) {
-        return kept("onDelete of its disk is Keep".to_owned());
+    if disk.name.as_ref().is_some_and(|name| kept.contains(name)) {
+        return keep("onDelete of its disk is Keep".to_owned());
     }
     if is_keep(of_machine) || is_keep(meta(claim, "annotations", ON_DELETE)) {
-        return kept(format!("the annotation {ON_DELETE} is Keep"));
+        return keep(format!("the annotation {ON_DELETE} is Keep"));
     }
     if let Some(users) = remains.users.get(&name).filter(|users| !users.is_empty()) {
-        return kept(format!("{} uses it", users.join(" and ")));
+        return keep(format!("{} uses it", users.join(" and ")));
     }
     let delete = (text(claim, "/metadata/uid").to_owned(), text(claim, "/metadata/resourceVersion").to_owned());
     Some(Fate { claim: name, delete: Some(delete), reason: "it belongs to this Machine alone".to_owned() })

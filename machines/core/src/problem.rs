@@ -15,8 +15,10 @@ pub enum Reason {
     StorageClassNotFound,
     /// A Secret or ConfigMap with cloud-init data, or its key, does not exist.
     CloudInitNotFound,
-    /// A claim of the wanted name is not this Machine's, or somebody else uses it.
+    /// A claim of the wanted name is not this Machine's, or is not what it was.
     DiskConflict,
+    /// Somebody else uses a claim, perhaps for a moment more.
+    DiskInUse,
     /// Another object has a name that this Machine needs.
     NameTaken,
     /// An edit that the cluster can't carry out.
@@ -29,13 +31,14 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, for metrics and documents.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::InvalidSpec,
         Self::TemplateNotFound,
         Self::NetworkConfigurationNotFound,
         Self::StorageClassNotFound,
         Self::CloudInitNotFound,
         Self::DiskConflict,
+        Self::DiskInUse,
         Self::NameTaken,
         Self::EditRefused,
         Self::InsufficientResources,
@@ -52,6 +55,7 @@ impl Reason {
             Self::StorageClassNotFound => "StorageClassNotFound",
             Self::CloudInitNotFound => "CloudInitNotFound",
             Self::DiskConflict => "DiskConflict",
+            Self::DiskInUse => "DiskInUse",
             Self::NameTaken => "NameTaken",
             Self::EditRefused => "EditRefused",
             Self::InsufficientResources => "InsufficientResources",

@@ -93,20 +93,29 @@ fn may_be_attached(
     problems: &mut Vec<Problem>,
 ) {
     let (name, uid) = (text(claim, "/metadata/name"), text(claim, "/metadata/uid"));
-    let mut refuse = |message: String| problems.push(Problem::new(Reason::DiskConflict, path, message));
+    let mut refuse = |reason: Reason, message: String| problems.push(Problem::new(reason, path, message));
     if ownership == ClaimOwnership::Foreign {
         let own = machine.metadata.name.as_deref().unwrap_or_default();
-        refuse(format!(
-            "the claim {name} exists and is not this Machine's: give the disk another name, or allow its use with \
+        refuse(
+            Reason::DiskConflict,
+            format!(
+                "the claim {name} exists and is not this Machine's: give the disk another name, or allow its use with \
              kubectl annotate machine {own} {ADOPT}={uid}"
-        ));
+            ),
+        );
     } else if !text(claim, "/metadata/deletionTimestamp").is_empty() {
-        refuse(format!("the claim {name} is being deleted: wait until it is gone, or give the disk another name"));
+        refuse(
+            Reason::DiskInUse,
+            format!("the claim {name} is being deleted: wait until it is gone, or give the disk another name"),
+        );
     } else if let Some(users) = users.filter(|users| !users.is_empty()) {
-        refuse(format!(
-            "{} uses the claim {name}, and two machines would destroy its data: stop that use, or give the disk another name",
-            users.join(" and ")
-        ));
+        refuse(
+            Reason::DiskInUse,
+            format!(
+                "{} uses the claim {name}, and two machines would destroy its data: stop that use, or give the disk another name",
+                users.join(" and ")
+            ),
+        );
     }
 }
 

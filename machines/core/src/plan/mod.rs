@@ -32,6 +32,14 @@ use crate::resolve::{Resolved, ResolvedNic};
 /// digest of what it wanted. Everything else in the lists is somebody else's.
 pub const APPLIED: &str = "machine.vitistack.io/applied";
 
+/// Whether `vm` was written with the data of the first boot that `digest` stands for. It is written
+/// after the Secret with that data.
+#[must_use]
+pub fn has_cloud_init(vm: &Value, digest: &str) -> bool {
+    let record: Option<Value> = serde_json::from_str(meta(vm, "annotations", APPLIED)).ok();
+    record.is_some_and(|record| record["cloudInit"] == digest)
+}
+
 /// What the cluster has of a Machine.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
@@ -229,6 +237,7 @@ pub fn desired_vm(resolved: &Resolved, live: Option<&Value>, names: &BTreeMap<St
     };
     let record = json!({
         "digest": &digest[..16],
+        "cloudInit": resolved.wanted.cloud_init_digest,
         "disks": list("/spec/template/spec/domain/devices/disks"),
         "interfaces": list("/spec/template/spec/domain/devices/interfaces"),
     });

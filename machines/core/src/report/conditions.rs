@@ -122,7 +122,7 @@ fn about(outcome: &Outcome<'_>, reasons: &[Reason]) -> Vec<Problem> {
 }
 
 fn storage(outcome: &Outcome<'_>) -> Condition {
-    let problems = about(outcome, &[Reason::StorageClassNotFound, Reason::DiskConflict]);
+    let problems = about(outcome, &[Reason::StorageClassNotFound, Reason::DiskConflict, Reason::DiskInUse]);
     if let Some(first) = problems.first() {
         return new("StorageReady", Some(false), first.reason.name(), told(&problems));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use machines_api::MachineSpec;
-use machines_api::storage::{Disk, OnDelete};
+use machines_api::storage::Disk;
 
 use super::compute::bytes;
 use crate::names;
@@ -28,8 +28,6 @@ pub struct WantedDisk {
     pub bus: &'static str,
     /// Whether the machine boots from it.
     pub boot: bool,
-    /// Whether its claim stays when the Machine is deleted.
-    pub keep: bool,
 }
 
 const ACCESS_MODES: [&str; 4] = ["ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod"];
@@ -76,7 +74,6 @@ pub(super) fn disks(
             volume_mode: one_of(disk.volume_mode.as_deref(), &VOLUME_MODES, &format!("{path}.volumeMode"), problems),
             bus: bus(disk),
             boot: disk.boot == Some(true),
-            keep: disk.on_delete == Some(OnDelete::Keep),
         };
         match inherited {
             Some(at) => found[at] = wanted,
@@ -105,11 +102,10 @@ fn template_disk(size: &str) -> WantedDisk {
         volume_mode: None,
         bus: BUSES[0],
         boot: false,
-        keep: false,
     }
 }
 
-fn name(disk: &Disk, index: usize) -> String {
+pub(super) fn name(disk: &Disk, index: usize) -> String {
     match disk.name.as_deref().filter(|name| !name.is_empty()) {
         Some(name) => name.to_owned(),
         None if index == 0 => ROOT.to_owned(),

@@ -16,9 +16,13 @@ mod domain;
 mod inert;
 mod nics;
 
+use std::collections::BTreeSet;
+
 use kube::ResourceExt;
 use machines_api::references::MachineClassSpec;
+use machines_api::storage::OnDelete;
 use machines_api::{Machine, MachineSpec, RunStrategy, Updates};
+use object::digest;
 
 pub use boot::{BootClass, CloudInitData, DataSource, Image};
 pub use compute::Topology;
@@ -52,6 +56,8 @@ pub struct Wanted {
     pub domain: WantedDomain,
     /// Data of the first boot.
     pub cloud_init: Option<CloudInitData>,
+    /// A digest of what the Machine says about its first boot.
+    pub cloud_init_digest: String,
     /// An ISO image that is offered as a CD-ROM.
     pub image: Option<Image>,
     /// When edits are written and take effect.
@@ -60,6 +66,21 @@ pub struct Wanted {
     pub run_strategy: Option<RunStrategy>,
     /// Fields that have no effect, with the reason.
     pub without_effect: Vec<(String, &'static str)>,
+}
+
+/// A digest of what a spec says about the first boot.
+#[must_use]
+pub fn cloud_init_digest(spec: &MachineSpec) -> String {
+    digest::sha256(&spec.cloud_init)[..16].to_owned()
+}
+
+/// The disks of a spec whose claims are to be kept when the Machine is deleted; it need not be valid
+/// otherwise.
+#[must_use]
+pub fn kept_disks(spec: &MachineSpec) -> BTreeSet<String> {
+    let disks = spec.disks.iter().flatten().enumerate();
+    let kept = disks.filter(|(_, disk)| disk.on_delete == Some(OnDelete::Keep));
+    kept.map(|(index, disk)| disks::name(disk, index)).collect()
 }
 
 /// Whether this operator is responsible for a Machine.
@@ -104,6 +125,7 @@ pub fn understand(machine: &Machine, class: Option<&MachineClassSpec>) -> Result
         boot,
         domain,
         cloud_init,
+        cloud_init_digest: cloud_init_digest(spec),
         image,
         updates: spec.updates.unwrap_or_default(),
         run_strategy: spec.run_strategy,

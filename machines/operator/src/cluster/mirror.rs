@@ -2,6 +2,7 @@
 //! is about ten times as large, and at rest nobody looks at it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::RwLock;
 use serde_json::{Value, json};
@@ -31,6 +32,7 @@ struct Kept {
 pub struct Mirror {
     kinds: RwLock<BTreeMap<Kind, Kept>>,
     definitions: RwLock<BTreeMap<String, String>>,
+    definitions_listed: AtomicBool,
 }
 
 impl Mirror {
@@ -80,8 +82,16 @@ impl Mirror {
     /// Whether the first list of every kind that is served has ended.
     #[must_use]
     pub fn is_complete(&self, kinds: &[Kind]) -> bool {
+        if !self.definitions_listed.load(Ordering::SeqCst) {
+            return false;
+        }
         let kept = self.kinds.read();
         kinds.iter().all(|kind| !self.serves(*kind) || kept.get(kind).is_some_and(|kept| kept.is_complete))
+    }
+
+    /// Notes that the definitions are known: a kind without one is not served.
+    pub(super) fn definitions_are_listed(&self) {
+        self.definitions_listed.store(true, Ordering::SeqCst);
     }
 
     /// The version of a definition.

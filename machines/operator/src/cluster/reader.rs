@@ -14,35 +14,36 @@ use super::watches::WATCHED;
 pub struct Reader {
     cluster: Arc<Cluster>,
     mirror: Option<Arc<Mirror>>,
+    is_direct: bool,
 }
 
 impl Reader {
     /// Reads what is watched from `mirror`, and everything else from the API server.
     #[must_use]
     pub fn mirrored(cluster: Arc<Cluster>, mirror: Arc<Mirror>) -> Self {
-        Self { cluster, mirror: Some(mirror) }
+        Self { cluster, mirror: Some(mirror), is_direct: false }
     }
 
     /// Reads everything from the API server.
     #[must_use]
     pub fn direct(cluster: Arc<Cluster>) -> Self {
-        Self { cluster, mirror: None }
+        Self { cluster, mirror: None, is_direct: true }
     }
 
     /// The same, past the mirror.
     #[must_use]
     pub fn past_the_mirror(&self) -> Self {
-        Self { cluster: self.cluster.clone(), mirror: None }
+        Self { is_direct: true, ..self.clone() }
     }
 
     /// The mirror, if there is one.
     #[must_use]
     pub fn mirror(&self) -> Option<&Mirror> {
-        self.mirror.as_deref()
+        self.mirror.as_deref().filter(|_| !self.is_direct)
     }
 
     fn mirror_of(&self, kind: Kind) -> Option<&Mirror> {
-        self.mirror.as_deref().filter(|_| WATCHED.contains(&kind))
+        self.mirror().filter(|_| WATCHED.contains(&kind))
     }
 
     /// An object, or `None` if it or its kind does not exist.
@@ -55,9 +56,16 @@ impl Reader {
         }
         let namespace = Some(namespace).filter(|_| kind.is_namespaced());
         match self.cluster.get(&kind.served(), namespace, name).await {
+            // An API server that has just started may not serve yet what is defined.
+            Err(ClusterError::NotServed) if self.is_defined(kind) => Err(ClusterError::NotServed),
             Err(ClusterError::NotServed) => Ok(None),
             found => found,
         }
+    }
+
+    /// Whether a definition of the kind has been seen.
+    fn is_defined(&self, kind: Kind) -> bool {
+        self.mirror.as_ref().is_some_and(|mirror| mirror.serves(kind))
     }
 
     /// All objects of a kind that is watched.
@@ -91,7 +99,7 @@ impl Reader {
     /// # Errors
     /// The API server did not answer, or refused.
     pub async fn virtual_machines_with(&self, namespace: &str, claim: &str) -> Result<Vec<String>, ClusterError> {
-        if let Some(mirror) = &self.mirror {
+        if let Some(mirror) = self.mirror() {
             return Ok(mirror.users(namespace, claim));
         }
         let all = self.list(kinds::VM).await?;

@@ -82,13 +82,17 @@ impl Watches {
                         failures = 0;
                         let name = object.name_any();
                         seen.insert(name.clone());
-                        names.contains(&name) && self.mirror.set_definition(&name, object.resource_version())
+                        let is_news =
+                            names.contains(&name) && self.mirror.set_definition(&name, object.resource_version());
+                        // Until the first list has ended, a kind may be served that has not been seen.
+                        is_news && *self.definitions.borrow() > 0
                     }
                     Ok(Event::Delete(object)) => self.mirror.set_definition(&object.name_any(), None),
                     Ok(Event::InitDone) => {
                         for gone in names.iter().filter(|name| !seen.contains(*name)) {
                             self.mirror.set_definition(gone, None);
                         }
+                        self.mirror.definitions_are_listed();
                         true
                     }
                     Err(error) => {

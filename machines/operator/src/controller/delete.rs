@@ -5,7 +5,7 @@ use kube::runtime::controller::Action;
 use machines_api::{FINALIZER, GO_FINALIZER, Machine};
 use machines_core::deletion::{Fate, Remains, Step, next};
 use machines_core::report::Outcome;
-use machines_core::understand::understand;
+use machines_core::understand::kept_disks;
 
 use super::context::{Context, DiskDeletion};
 use super::error::{Error, doing};
@@ -20,10 +20,8 @@ impl Context {
             return Ok(Action::await_change());
         }
         let remains = self.remains(machine).await?;
-        let class = gather::machine_class(&self.reader, machine).await?;
-        let disks = understand(machine, class.as_ref()).map(|wanted| wanted.disks).unwrap_or_default();
         let never = self.settings.disk_deletion == DiskDeletion::Never;
-        match next(machine, &disks, &remains, never) {
+        match next(machine, &kept_disks(&machine.spec), &remains, never) {
             Step::DeleteVm { uid, resource_version } => {
                 let (namespace, name) = (machine.namespace().unwrap_or_default(), machine.name_any());
                 let object = (Some(namespace.as_str()), name.as_str());

@@ -9,9 +9,9 @@ use machines_api::references::{MachineClassSpec, NetworkConfigurationSpec};
 use machines_core::facts::{Facts, KubeVirt, Network, StorageClass, StorageProfile};
 use machines_core::names;
 use machines_core::ownership::is_controlled;
-use machines_core::plan::{Live, attached, attachments};
+use machines_core::plan::{Live, attached, attachments, has_cloud_init};
 use machines_core::resolve::{DEFAULT_BRIDGE, Resolved};
-use machines_core::understand::{DataSource, NetworkRef, Wanted};
+use machines_core::understand::{DataSource, NetworkRef, Wanted, cloud_init_digest};
 use serde_json::Value;
 
 use super::error::{Error, doing};
@@ -67,20 +67,16 @@ pub async fn facts(reader: &Reader, machine: &Machine, wanted: &Wanted) -> Resul
     Ok(facts)
 }
 
-/// Whether the virtual machine was made from this very spec: then data of the first boot is not
+/// Whether the virtual machine has the data of its first boot as the spec says it: then that is not
 /// read again.
 async fn is_settled(reader: &Reader, machine: &Machine) -> Result<bool, Error> {
-    let status = machine.status.as_ref();
-    let is_current = status.is_some_and(|status| {
-        status.observed_generation == machine.metadata.generation
-            && status.machine_id.is_some()
-            && status.failure_reason.is_none()
-    });
-    if !is_current || reader.mirror().is_none() {
+    if reader.mirror().is_none() {
         return Ok(false);
     }
+    let digest = cloud_init_digest(&machine.spec);
     let vm = reader.get(kinds::VM, &machine.namespace().unwrap_or_default(), &machine.name_any()).await;
-    Ok(doing("reading the VirtualMachine", vm)?.is_some_and(|vm| is_controlled(machine, &vm)))
+    Ok(doing("reading the VirtualMachine", vm)?
+        .is_some_and(|vm| is_controlled(machine, &vm) && has_cloud_init(&vm, &digest)))
 }
 
 fn storage_class(class: &Value) -> StorageClass {

@@ -96,12 +96,13 @@ impl Context {
         };
         let outcome = gathered.outcome(&acted);
         let has_drift = !outcome.drift.is_empty();
-        let waits_for_data = outcome.problems.iter().any(|problem| problem.reason == Reason::CloudInitNotFound);
+        let waits = [Reason::CloudInitNotFound, Reason::DiskInUse];
+        let is_waiting = outcome.problems.iter().any(|problem| waits.contains(&problem.reason));
         let is_refused = !acted.problems.is_empty();
         self.report(machine, outcome).await?;
         tracing::debug!(controller = "Machine", machine = shown(machine), has_drift, "looked at");
-        // Everything else is watched. Secrets are not, and a refusal may end without a trace.
-        if waits_for_data || is_refused {
+        // Everything else is watched. Secrets and Pods are not, and a refusal may end without a trace.
+        if is_waiting || is_refused {
             let key = (machine.namespace().unwrap_or_default(), machine.name_any());
             return Ok(Action::requeue(self.pause(key, false)));
         }

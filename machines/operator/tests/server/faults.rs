@@ -34,9 +34,12 @@ async fn story(world: &World, name: &str, script: &std::sync::Arc<Script>) -> us
     world.start_as(client, Settings::default());
     let (root, data) = (format!("{name}-root"), format!("{name}-data"));
     let told = async {
-        world.has(name, json!({"template": "small", "disks": [{"name": "data", "size": "1Gi", "onDelete": "Keep"}]})).await;
+        world
+            .has(name, json!({"template": "small", "disks": [{"name": "data", "size": "1Gi", "onDelete": "Keep"}]}))
+            .await;
         world.phase(name, "Running").await;
-        let claims = [world.get(&world.claims(), &root).await.unwrap(), world.get(&world.claims(), &data).await.unwrap()];
+        let claims =
+            [world.get(&world.claims(), &root).await.unwrap(), world.get(&world.claims(), &data).await.unwrap()];
         let edit = json!({"spec": {"template": "medium", "cloudInit": {"userData": "#cloud-config\n"}}});
         world.patch(&world.machines(), name, edit).await;
         let is_edited = |vm: &serde_json::Value| vm["spec"]["template"]["spec"]["domain"]["cpu"]["cores"] == 2;

@@ -33,7 +33,10 @@ async fn v21_the_generated_rights_are_enough() {
     let network = json!({
         "apiVersion": "vitistack.io/v1alpha1", "kind": "NetworkConfiguration", "metadata": {"name": "net"}, "spec": {"vlan": 7},
     });
-    world.create(&world.api("vitistack.io", "v1alpha1", "NetworkConfiguration", "networkconfigurations"), &network).await.unwrap();
+    world
+        .create(&world.api("vitistack.io", "v1alpha1", "NetworkConfiguration", "networkconfigurations"), &network)
+        .await
+        .unwrap();
     let spec = json!({
         "template": "small",
         "disks": [{"name": "data", "size": "1Gi"}],
@@ -53,7 +56,8 @@ async fn v21_the_generated_rights_are_enough() {
     let own: Vec<_> = all.iter().filter(|request| request.user == "restricted").collect();
     let forbidden: Vec<_> = own.iter().filter(|request| request.forbidden).collect();
     assert!(forbidden.is_empty(), "{forbidden:#?}");
-    let secrets: Vec<_> = own.iter().filter(|request| request.resource == "secrets" && request.name.is_empty()).collect();
+    let secrets: Vec<_> =
+        own.iter().filter(|request| request.resource == "secrets" && request.name.is_empty()).collect();
     assert!(secrets.is_empty(), "nobody lists Secrets: {secrets:#?}");
     world.end().await;
 }
@@ -120,7 +124,10 @@ async fn with_the_published_definition_it_runs_and_says_which_fields_are_missing
     let definitions: Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
         Api::all(world.client.clone());
     let params = PatchParams::apply("vitistack").force();
-    definitions.patch("machines.vitistack.io", &PatchParams::apply("demo").force(), &Patch::Apply(crd.clone())).await.unwrap();
+    definitions
+        .patch("machines.vitistack.io", &PatchParams::apply("demo").force(), &Patch::Apply(crd.clone()))
+        .await
+        .unwrap();
     let replaced = crd["spec"]["versions"][0]["schema"].clone();
     let change = json!([{"op": "replace", "path": "/spec/versions/0/schema", "value": replaced}]);
     let patch: Patch<serde_json::Value> = Patch::Json(serde_json::from_value(change).unwrap());
