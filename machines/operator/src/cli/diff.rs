@@ -17,7 +17,7 @@ use object::diff::{unified, without_noise};
 use object::limits;
 use serde_json::Value;
 
-use super::file::{FileFlag, machines};
+use super::file::{FileFlag, contents};
 use super::{DIFFERENT, FAILED, Failure, SAME, print};
 use crate::cluster::kinds::{self, Kind};
 use crate::cluster::mirror::text_at;
@@ -43,7 +43,7 @@ pub(super) struct DiffFlags {
 
 #[tokio::main(flavor = "current_thread")]
 pub(super) async fn run(flags: DiffFlags) -> Result<ExitCode, Failure> {
-    let machines = machines(&flags.file.file, &flags.namespace)?;
+    let machines = contents(&flags.file.file, &flags.namespace)?.machines;
     let client = advisor_cluster::connect(flags.kubeconfig).await.map_err(|error| Failure::of(error.to_string()))?;
     let cluster = Arc::new(Cluster::new(bounded(client), MANAGER));
     let mut text = String::new();

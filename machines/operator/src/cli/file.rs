@@ -1,10 +1,12 @@
 //! Machines from a file.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use kube::ResourceExt;
 use machines_api::Machine;
+use machines_api::references::MachineClassSpec;
 use serde_json::Value;
 
 use super::Failure;
@@ -12,18 +14,33 @@ use super::Failure;
 /// The largest file that is read.
 const LARGEST: u64 = 4 << 20;
 
-/// The Machines in a file, or in standard input for `-`. Other objects are skipped.
-pub(super) fn machines(path: &Path, namespace: &str) -> Result<Vec<Machine>, Failure> {
+/// What a file has of Machines.
+pub(super) struct Contents {
+    /// The Machines, in order.
+    pub(super) machines: Vec<Machine>,
+    /// MachineClasses beside them, by name.
+    pub(super) classes: BTreeMap<String, MachineClassSpec>,
+}
+
+/// The Machines and MachineClasses in a file, or in standard input for `-`. Other objects are
+/// skipped.
+pub(super) fn contents(path: &Path, namespace: &str) -> Result<Contents, Failure> {
     let text = text(path).map_err(|error| Failure::of(format!("{} can't be read: {error}", path.display())))?;
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
         .map_err(|error| Failure::of(format!("{} is not YAML: {error}", path.display())))?;
+    let classes = documents.iter().filter(|object| object["kind"] == "MachineClass");
+    let classes = classes.filter_map(|class| {
+        let spec = serde_json::from_value(class["spec"].clone()).ok()?;
+        Some((class["metadata"]["name"].as_str()?.to_owned(), spec))
+    });
+    let classes = classes.collect();
     let objects = documents.into_iter().filter(|object| object["kind"] == "Machine");
     let machines: Result<Vec<Machine>, Failure> = objects.map(|object| machine(path, object, namespace)).collect();
     let machines = machines?;
     if machines.is_empty() {
         return Err(Failure::of(format!("{} has no Machine: name a file with at least one", path.display())));
     }
-    Ok(machines)
+    Ok(Contents { machines, classes })
 }
 
 fn text(path: &Path) -> std::io::Result<String> {

@@ -10,10 +10,10 @@ use machines_core::resolve::resolve;
 use machines_core::understand::{DataSource, NetworkRef, Wanted, understand};
 use machines_core::{objects, plan};
 
-use super::file::{FileFlag, machines};
+use super::file::{Contents, FileFlag, contents};
 use super::{Failure, print};
 
-/// Print the objects that a Machine becomes, without asking a cluster. What the Machine names is assumed to exist.
+/// Print the objects that a Machine becomes, without asking a cluster. What the Machine names is assumed to exist; a MachineClass has to be in the file.
 #[derive(Debug, Args)]
 pub(super) struct RenderFlags {
     #[command(flatten)]
@@ -30,10 +30,12 @@ pub(super) struct RenderFlags {
 
 pub(super) fn run(flags: RenderFlags) -> Result<ExitCode, Failure> {
     let mut texts = Vec::new();
-    for machine in machines(&flags.file.file, &flags.namespace)? {
+    let Contents { machines, classes } = contents(&flags.file.file, &flags.namespace)?;
+    for machine in machines {
         let name = machine.metadata.name.clone().unwrap_or_default();
+        let class = machine.spec.machine_class.as_ref().and_then(|class| classes.get(class));
         let refused = |problems: Vec<_>| Failure::of(format!("Machine {name}: {}", joined(&problems)));
-        let wanted = understand(&machine, None).map_err(refused)?;
+        let wanted = understand(&machine, class).map_err(refused)?;
         let resolved = resolve(&wanted, &assumed(&wanted, &flags.storage_class)).map_err(refused)?;
         let mut all = objects::claims(&resolved);
         all.extend(objects::network_attachments(&resolved));

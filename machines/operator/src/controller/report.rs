@@ -122,6 +122,11 @@ impl Context {
     async fn announce(&self, machine: &Machine, phase: &Option<String>, outcome: &Outcome<'_>) {
         let before = machine.status.as_ref();
         let generation = machine.metadata.generation.unwrap_or_default();
+        if phase.as_deref() != before.and_then(|status| status.phase.as_deref()) {
+            let (name, namespace) = (machine.name_any(), machine.namespace().unwrap_or_default());
+            let phase = phase.as_deref().unwrap_or_default();
+            tracing::info!(controller = "Machine", machine = name, namespace, phase, "the Machine is in another phase");
+        }
         if let Some(problem) = outcome.problems.first() {
             let text = machines_core::problem::joined(&outcome.problems);
             let is_new = before.is_none_or(|status| status.message.as_deref() != Some(&text));

@@ -9,5 +9,6 @@ mod faults;
 mod lifecycle;
 mod names;
 mod policy;
+mod preview;
 mod story;
 mod world;
