@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use profile_sdk::Remembered;
 
-use super::printed::{self, DIFFERENT, FAILED, SAME};
+use super::printed;
 use advisor_cluster::Cluster;
 use advisor_core::api::{FIELD_MANAGER, VirtPlatformConfig};
 use advisor_core::plan::decision::observed;
@@ -20,6 +20,7 @@ use advisor_engine::engine::{DraftedPlan, Drafting, Engine, Task};
 use advisor_engine::registry;
 use object::limits;
 use operator_kit::clock::now;
+use operator_kit::command::{CommandFailure, DIFFERENT, FAILED, SAME};
 
 /// Print what a configuration would change, as complete unified diffs, with the plan hash. Writes nothing.
 ///
@@ -35,15 +36,19 @@ pub(super) struct DiffFlags {
 }
 
 /// Makes the plan, and prints it with `print`.
-pub(super) fn run(flags: DiffFlags, print: impl FnOnce(&str) -> Result<(), String>) -> Result<ExitCode, (u8, String)> {
+pub(super) fn run(
+    flags: DiffFlags,
+    print: impl FnOnce(&str) -> Result<(), String>,
+) -> Result<ExitCode, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| (FAILED, format!("the program can't start: {error}")))?;
+    let runtime =
+        runtime.map_err(|error| CommandFailure::of_comparison(format!("the program can't start: {error}")))?;
     let outcome = runtime.block_on(async {
         let client = advisor_cluster::connect(flags.kubeconfig).await.map_err(|error| error.to_string())?;
         plan(&Cluster::new(advisor_cluster::bounded(client), FIELD_MANAGER), &flags.name).await
     });
-    let (plan, published) = outcome.map_err(|problem| (FAILED, limits::visible(&problem).into_owned()))?;
-    print(&text(&plan, published.as_deref())).map_err(|problem| (FAILED, problem))?;
+    let (plan, published) = outcome.map_err(|problem| CommandFailure::of_comparison(limits::visible(&problem)))?;
+    print(&text(&plan, published.as_deref())).map_err(CommandFailure::of_comparison)?;
     Ok(ExitCode::from(if plan.blocked().next().is_some() {
         FAILED
     } else if plan.is_satisfied() {

@@ -15,7 +15,6 @@ mod rbac;
 mod render;
 mod run;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -24,6 +23,7 @@ use crate::telemetry;
 use advisor_core::api;
 use advisor_engine::registry;
 use flags::RunFlags;
+use operator_kit::command::{CommandFailure, finish, print};
 
 pub use rbac::{namespaces_yaml, rbac_yaml};
 
@@ -62,32 +62,26 @@ enum Command {
 pub fn main() -> ExitCode {
     // Only the first installation counts; an error means that there was one.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let failed = |problem: String| (1, problem);
     let done = |()| ExitCode::SUCCESS;
-    let result = match parse().command {
-        Command::Run(flags) => run::run(*flags).map_err(failed),
+    let outcome = match parse().command {
+        Command::Run(flags) => run::run(*flags).map_err(CommandFailure::new),
         Command::Diff(flags) => diff::run(flags, print),
         Command::Render(flags) => render::run(flags, print),
-        Command::MustGather(flags) => must_gather::run(flags).and_then(|said| print(&said)).map(done).map_err(failed),
-        Command::Crd => {
-            let yaml = api::crd_yaml(registry::PROFILES).map_err(|error| error.to_string());
-            yaml.and_then(|yaml| print(&yaml)).map(done).map_err(failed)
+        Command::MustGather(flags) => {
+            must_gather::run(flags).and_then(|said| print(&said)).map(done).map_err(CommandFailure::new)
         }
-        Command::Metrics => print(&telemetry::definitions::page()).map(done).map_err(failed),
-        Command::Rbac { namespaces } => {
-            let yaml = if namespaces { namespaces_yaml() } else { rbac_yaml() };
-            let yaml = yaml.map_err(|error| error.to_string());
-            yaml.and_then(|yaml| print(&yaml)).map(done).map_err(failed)
-        }
+        Command::Crd => generated(api::crd_yaml(registry::PROFILES)),
+        Command::Metrics => print(&telemetry::definitions::page()).map(done).map_err(CommandFailure::new),
+        Command::Rbac { namespaces: true } => generated(namespaces_yaml()),
+        Command::Rbac { namespaces: false } => generated(rbac_yaml()),
     };
-    match result {
-        Ok(code) => code,
-        Err((code, problem)) => {
-            // If standard error is closed, nobody can be told.
-            let _ = writeln!(io::stderr(), "virt-advisor: {problem}");
-            ExitCode::from(code)
-        }
-    }
+    finish("virt-advisor", outcome)
+}
+
+/// Prints a generated file.
+fn generated(yaml: Result<String, serde_saphyr::ser::Error>) -> Result<ExitCode, CommandFailure> {
+    let yaml = yaml.map_err(|error| CommandFailure::new(error.to_string()))?;
+    print(&yaml).map(|()| ExitCode::SUCCESS).map_err(CommandFailure::new)
 }
 
 /// The command line, with this program's defaults for the flags that every operator has.
@@ -98,15 +92,6 @@ fn command() -> clap::Command {
 fn parse() -> Cli {
     // What matched the command line has every argument of `Cli`: another outcome exits here.
     Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit())
-}
-
-fn print(text: &str) -> Result<(), String> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("writing to standard output failed: {error}"))
-        }
-        Ok(()) | Err(_) => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -11,11 +11,6 @@ use advisor_core::plan::figures;
 use advisor_core::plan::items::PlanItem;
 use object::limits::visible;
 
-/// Exit codes as for `kubectl diff`: no differences, some, and failure.
-pub(super) const SAME: u8 = 0;
-pub(super) const DIFFERENT: u8 = 1;
-pub(super) const FAILED: u8 = 2;
-
 /// The summary, and every item with its diff.
 pub(super) fn live(plan: &Plan) -> String {
     items(plan, &figures::in_figures(plan), |item| item.review.severity.to_string())

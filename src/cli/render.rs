@@ -10,7 +10,7 @@ use profile_sdk::{Access, Inputs, Kind, Planner, Prerequisite, Profile, Read, Su
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::printed::{self, DIFFERENT, FAILED, SAME};
+use super::printed;
 use advisor_core::api::{self, TargetRef};
 use advisor_core::plan::Basis;
 use advisor_core::plan::items::Effect;
@@ -20,6 +20,7 @@ use advisor_core::plan::remedy::Remedy;
 use advisor_core::rollout::{Forecast, Forecasting, MachineConfigPools, PlannedChange, Rollouts};
 use advisor_engine::engine::{answers, exclusions, undeclared};
 use advisor_engine::registry;
+use operator_kit::command::{CommandFailure, DIFFERENT, FAILED, SAME};
 
 /// Print what a profile would change, from files instead of a cluster: an approximate plan, which can't be approved.
 ///
@@ -48,8 +49,8 @@ pub(super) struct RenderFlags {
 pub(super) fn run(
     flags: RenderFlags,
     print: impl FnOnce(&str) -> Result<(), String>,
-) -> Result<ExitCode, (u8, String)> {
-    let Rendered { plan, left, pools } = plan(&flags).map_err(|problem| (FAILED, problem))?;
+) -> Result<ExitCode, CommandFailure> {
+    let Rendered { plan, left, pools } = plan(&flags).map_err(CommandFailure::of_comparison)?;
     let plan = plan.to_read();
     let mut text = match pools {
         Some(_) => printed::live(plan),
@@ -63,7 +64,7 @@ pub(super) fn run(
     text.push_str(
         "#\n# approximate, from files: what only an API server knows is missing. This plan can't be approved.\n",
     );
-    print(&text).map_err(|problem| (FAILED, problem))?;
+    print(&text).map_err(CommandFailure::of_comparison)?;
     Ok(ExitCode::from(match (plan.blocked().next(), plan.is_satisfied() && left.is_empty()) {
         (Some(_), _) => FAILED,
         (None, true) => SAME,

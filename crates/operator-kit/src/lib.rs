@@ -9,11 +9,13 @@
 //!      │
 //!   endpoints ──► /healthz, /readyz on a thread of their own
 //!            └──► /metrics: who may ask, over TLS as the cluster demands it
+//!   command: how a command ends and with which exit code
 //!   clock: the only place that reads clocks; backoff: pauses between tries
 //! ```
 
 pub mod backoff;
 pub mod clock;
+pub mod command;
 pub mod endpoints;
 pub mod flags;
 pub mod leader;

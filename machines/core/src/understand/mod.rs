@@ -74,8 +74,8 @@ pub fn cloud_init_digest(spec: &MachineSpec) -> String {
     digest::sha256(&spec.cloud_init)[..16].to_owned()
 }
 
-/// The disks of a spec whose claims are to be kept when the Machine is deleted; it need not be valid
-/// otherwise.
+/// The disks of a spec whose claims are to be kept when the Machine is deleted; it need not be
+/// valid otherwise.
 #[must_use]
 pub fn kept_disks(spec: &MachineSpec) -> BTreeSet<String> {
     let disks = spec.disks.iter().flatten().enumerate();

@@ -18,11 +18,11 @@ use object::limits;
 use serde_json::Value;
 
 use super::file::{FileFlag, contents};
-use super::{DIFFERENT, FAILED, Failure, SAME, print};
 use crate::cluster::kinds::{self, Kind};
 use crate::cluster::mirror::text_at;
 use crate::cluster::reader::Reader;
 use crate::controller::gather;
+use operator_kit::command::{CommandFailure, DIFFERENT, FAILED, SAME, print};
 
 /// Print what applying a Machine would do: the difference of each object, computed by the API server, and the effect on the running machine. Writes nothing.
 ///
@@ -42,23 +42,25 @@ pub(super) struct DiffFlags {
 }
 
 #[tokio::main(flavor = "current_thread")]
-pub(super) async fn run(flags: DiffFlags) -> Result<ExitCode, Failure> {
+pub(super) async fn run(flags: DiffFlags) -> Result<ExitCode, CommandFailure> {
     let machines = contents(&flags.file.file, &flags.namespace)?.machines;
-    let client = advisor_cluster::connect(flags.kubeconfig).await.map_err(|error| Failure::of(error.to_string()))?;
+    let client = advisor_cluster::connect(flags.kubeconfig)
+        .await
+        .map_err(|error| CommandFailure::of_comparison(error.to_string()))?;
     let cluster = Arc::new(Cluster::new(bounded(client), MANAGER));
     let mut text = String::new();
     let mut code = SAME;
     for machine in machines {
         code = code.max(one(&cluster, machine, &mut text).await?);
     }
-    print(&limits::visible(&text))?;
+    print(&limits::visible(&text)).map_err(CommandFailure::of_comparison)?;
     Ok(ExitCode::from(code))
 }
 
 /// Adds what applying `machine` would do to `text`, and returns the exit code.
-async fn one(cluster: &Arc<Cluster>, machine: Machine, text: &mut String) -> Result<u8, Failure> {
+async fn one(cluster: &Arc<Cluster>, machine: Machine, text: &mut String) -> Result<u8, CommandFailure> {
     let name = machine.name_any();
-    let failed = |error: &dyn std::fmt::Display| Failure::of(format!("Machine {name}: {error}"));
+    let failed = |error: &dyn std::fmt::Display| CommandFailure::of_comparison(format!("Machine {name}: {error}"));
     let reader = Reader::direct(cluster.clone());
     let machine = stored(&reader, machine).await.map_err(|error| failed(&error.displayed()))?;
     if !is_ours(&machine.spec) {

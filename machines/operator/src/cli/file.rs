@@ -9,7 +9,7 @@ use machines_api::Machine;
 use machines_api::references::MachineClassSpec;
 use serde_json::Value;
 
-use super::Failure;
+use operator_kit::command::CommandFailure;
 
 /// The largest file that is read.
 const LARGEST: u64 = 4 << 20;
@@ -24,10 +24,11 @@ pub(super) struct Contents {
 
 /// The Machines and MachineClasses in a file, or in standard input for `-`. Other objects are
 /// skipped.
-pub(super) fn contents(path: &Path, namespace: &str) -> Result<Contents, Failure> {
-    let text = text(path).map_err(|error| Failure::of(format!("{} can't be read: {error}", path.display())))?;
+pub(super) fn contents(path: &Path, namespace: &str) -> Result<Contents, CommandFailure> {
+    let text = text(path)
+        .map_err(|error| CommandFailure::of_comparison(format!("{} can't be read: {error}", path.display())))?;
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
-        .map_err(|error| Failure::of(format!("{} is not YAML: {error}", path.display())))?;
+        .map_err(|error| CommandFailure::of_comparison(format!("{} is not YAML: {error}", path.display())))?;
     let classes = documents.iter().filter(|object| object["kind"] == "MachineClass");
     let classes = classes.filter_map(|class| {
         let spec = serde_json::from_value(class["spec"].clone()).ok()?;
@@ -35,10 +36,14 @@ pub(super) fn contents(path: &Path, namespace: &str) -> Result<Contents, Failure
     });
     let classes = classes.collect();
     let objects = documents.into_iter().filter(|object| object["kind"] == "Machine");
-    let machines: Result<Vec<Machine>, Failure> = objects.map(|object| machine(path, object, namespace)).collect();
+    let machines: Result<Vec<Machine>, CommandFailure> =
+        objects.map(|object| machine(path, object, namespace)).collect();
     let machines = machines?;
     if machines.is_empty() {
-        return Err(Failure::of(format!("{} has no Machine: name a file with at least one", path.display())));
+        return Err(CommandFailure::of_comparison(format!(
+            "{} has no Machine: name a file with at least one",
+            path.display()
+        )));
     }
     Ok(Contents { machines, classes })
 }
@@ -54,9 +59,9 @@ fn text(path: &Path) -> std::io::Result<String> {
 }
 
 /// A Machine; fields that it does not know are mistakes, and are named.
-fn machine(path: &Path, object: Value, namespace: &str) -> Result<Machine, Failure> {
+fn machine(path: &Path, object: Value, namespace: &str) -> Result<Machine, CommandFailure> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let unfit = |why: String| Failure::of(format!("{}: Machine {name}: {why}", path.display()));
+    let unfit = |why: String| CommandFailure::of_comparison(format!("{}: Machine {name}: {why}", path.display()));
     let mut machine: Machine = serde_json::from_value(object.clone()).map_err(|error| unfit(error.to_string()))?;
     let read = serde_json::to_value(&machine.spec).map_err(|error| unfit(error.to_string()))?;
     let mut unknown = Vec::new();

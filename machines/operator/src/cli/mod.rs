@@ -13,12 +13,12 @@ mod rbac;
 mod render;
 mod run;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use flags::RunFlags;
+use operator_kit::command::{CommandFailure, finish, print};
 
 pub use rbac::rbac_yaml;
 
@@ -30,13 +30,6 @@ const CRDS: [&str; 2] = [
     include_str!("../../../../config/machines/crd/vitistack.io_machines.yaml"),
     include_str!("../../../../config/machines/crd/vitistack.io_networkconfigurations.yaml"),
 ];
-
-/// Nothing differs.
-const SAME: u8 = 0;
-/// Something differs.
-const DIFFERENT: u8 = 1;
-/// The command failed, or the Machine is refused.
-const FAILED: u8 = 2;
 
 /// Makes KubeVirt virtual machines of Machines, and tells before what an edit will do.
 #[derive(Debug, Parser)]
@@ -62,43 +55,22 @@ enum Command {
     Metrics,
 }
 
-/// Why a command ends, and with which exit code.
-#[derive(Debug)]
-struct Failure {
-    code: u8,
-    problem: String,
-}
-
-impl Failure {
-    fn of(problem: impl Into<String>) -> Self {
-        Self { code: FAILED, problem: problem.into() }
-    }
-}
-
 /// Parses the command line and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
     // Only the first installation counts; an error means that there was one.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let failed = |problem: String| Failure { code: 1, problem };
     let done = |()| ExitCode::SUCCESS;
-    let result = match parse().command {
-        Command::Run(flags) => run::run(*flags).map_err(failed),
+    let outcome = match parse().command {
+        Command::Run(flags) => run::run(*flags).map_err(CommandFailure::new),
         Command::Diff(flags) => diff::run(flags),
         Command::Render(flags) => render::run(flags),
-        Command::Crd => print(&CRDS.join("---\n")).map(done),
-        Command::Policy => print(&documents(&machines_api::policy::objects())).map(done),
-        Command::Rbac => print(&rbac_yaml()).map(done),
-        Command::Metrics => print(&crate::telemetry::page()).map(done),
+        Command::Crd => print(&CRDS.join("---\n")).map(done).map_err(CommandFailure::new),
+        Command::Policy => print(&documents(&machines_api::policy::objects())).map(done).map_err(CommandFailure::new),
+        Command::Rbac => print(&rbac_yaml()).map(done).map_err(CommandFailure::new),
+        Command::Metrics => print(&crate::telemetry::page()).map(done).map_err(CommandFailure::new),
     };
-    match result {
-        Ok(code) => code,
-        Err(Failure { code, problem }) => {
-            // If standard error is closed, nobody can be told.
-            let _ = writeln!(io::stderr(), "kubevirt-operator: {problem}");
-            ExitCode::from(code)
-        }
-    }
+    finish("kubevirt-operator", outcome)
 }
 
 fn parse() -> Cli {
@@ -110,15 +82,6 @@ fn parse() -> Cli {
 /// Objects as YAML documents.
 fn documents(objects: &[serde_json::Value]) -> String {
     objects.iter().map(object::diff::yaml).collect::<Vec<_>>().join("---\n")
-}
-
-fn print(text: &str) -> Result<(), Failure> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::of(format!("writing to standard output failed: {error}")))
-        }
-        Ok(()) | Err(_) => Ok(()),
-    }
 }
 
 #[cfg(test)]

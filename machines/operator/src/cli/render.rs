@@ -11,7 +11,7 @@ use machines_core::understand::{DataSource, NetworkRef, Wanted, understand};
 use machines_core::{objects, plan};
 
 use super::file::{Contents, FileFlag, contents};
-use super::{Failure, print};
+use operator_kit::command::{CommandFailure, print};
 
 /// Print the objects that a Machine becomes, without asking a cluster. What the Machine names is assumed to exist; a MachineClass has to be in the file.
 #[derive(Debug, Args)]
@@ -28,13 +28,14 @@ pub(super) struct RenderFlags {
     namespace: String,
 }
 
-pub(super) fn run(flags: RenderFlags) -> Result<ExitCode, Failure> {
+pub(super) fn run(flags: RenderFlags) -> Result<ExitCode, CommandFailure> {
     let mut texts = Vec::new();
     let Contents { machines, classes } = contents(&flags.file.file, &flags.namespace)?;
     for machine in machines {
         let name = machine.metadata.name.clone().unwrap_or_default();
         let class = machine.spec.machine_class.as_ref().and_then(|class| classes.get(class));
-        let refused = |problems: Vec<_>| Failure::of(format!("Machine {name}: {}", joined(&problems)));
+        let refused =
+            |problems: Vec<_>| CommandFailure::of_comparison(format!("Machine {name}: {}", joined(&problems)));
         let wanted = understand(&machine, class).map_err(refused)?;
         let resolved = resolve(&wanted, &assumed(&wanted, &flags.storage_class)).map_err(refused)?;
         let mut all = objects::claims(&resolved);
@@ -53,7 +54,7 @@ pub(super) fn run(flags: RenderFlags) -> Result<ExitCode, Failure> {
             texts.push(format!("# {path} has no effect: {why}\n"));
         }
     }
-    print(&texts.join("---\n")).map(|()| ExitCode::SUCCESS)
+    print(&texts.join("---\n")).map(|()| ExitCode::SUCCESS).map_err(CommandFailure::of_comparison)
 }
 
 fn plain(data: &serde_json::Value) -> serde_json::Value {

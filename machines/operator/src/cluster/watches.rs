@@ -84,7 +84,8 @@ impl Watches {
                         seen.insert(name.clone());
                         let is_news =
                             names.contains(&name) && self.mirror.set_definition(&name, object.resource_version());
-                        // Until the first list has ended, a kind may be served that has not been seen.
+                        // Until the first list has ended, a kind may be served that has not been
+                        // seen.
                         is_news && *self.definitions.borrow() > 0
                     }
                     Ok(Event::Delete(object)) => self.mirror.set_definition(&object.name_any(), None),

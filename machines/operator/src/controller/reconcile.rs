@@ -101,7 +101,8 @@ impl Context {
         let is_refused = !acted.problems.is_empty();
         self.report(machine, outcome).await?;
         tracing::debug!(controller = "Machine", machine = shown(machine), has_drift, "looked at");
-        // Everything else is watched. Secrets and Pods are not, and a refusal may end without a trace.
+        // Everything else is watched. Secrets and Pods are not, and a refusal may end without a
+        // trace.
         if is_waiting || is_refused {
             let key = (machine.namespace().unwrap_or_default(), machine.name_any());
             return Ok(Action::requeue(self.pause(key, false)));

@@ -1,5 +1,5 @@
-//! A whole story with one fault at one of its requests: the end is always the same. No claim is lost,
-//! none is left behind.
+//! A whole story with one fault at one of its requests: the end is always the same. No claim is
+//! lost, none is left behind.
 
 use controlplane::faults::{Fault, Script, scripted};
 use http::Request;

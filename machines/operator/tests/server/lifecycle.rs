@@ -113,8 +113,8 @@ async fn kubevirt_comes_goes_and_comes_back() {
     world.end().await;
 }
 
-/// The definition that vitistack publishes is not replaced: with its fields alone the operator runs,
-/// and says which are missing.
+/// The definition that vitistack publishes is not replaced: with its fields alone the operator
+/// runs, and says which are missing.
 #[tokio::test]
 async fn with_the_published_definition_it_runs_and_says_which_fields_are_missing() {
     let Some(published) = controlplane::real_crd("kubevirt/vitistack.io_machines-v0.8.70.yaml") else { return };
