@@ -10,5 +10,6 @@ mod lifecycle;
 mod names;
 mod policy;
 mod preview;
+mod states;
 mod story;
 mod world;
