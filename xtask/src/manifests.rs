@@ -41,6 +41,6 @@ fn all(root: &Path) -> Result<Files, String> {
     files.extend(chart::files(&source)?);
     files.extend(bundle::files(&source)?);
     files.extend(dashboards::files()?);
-    files.extend(machines::files());
+    files.extend(machines::files(root)?);
     Ok(files)
 }

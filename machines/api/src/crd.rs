@@ -19,7 +19,22 @@ pub fn machines() -> Value {
     if let Some(names) = crd.pointer_mut("/spec/names") {
         names["categories"] = json!(["vitistack"]);
     }
+    without_unknown_formats(&mut crd);
     crd
+}
+
+/// The API server warns about formats that OpenAPI does not know, and bounds say more than these.
+fn without_unknown_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.get("format").is_some_and(|format| format.as_str().is_some_and(|name| name.starts_with("uint"))) {
+                map.remove("format");
+            }
+            map.values_mut().for_each(without_unknown_formats);
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_unknown_formats),
+        _ => {}
+    }
 }
 
 /// The definition of NetworkConfigurations, for clusters without that of vitistack.

@@ -140,6 +140,37 @@ async fn every_way_of_installing_is_accepted_by_the_server() {
     assert!(!said.contains("Warning"), "{said}");
 }
 
+/// The Machine operator: by kustomize and by its chart, without a warning of the server. Its
+/// samples are accepted strictly, with the admission policy in place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_machine_operator_is_installed_by_kustomize_and_by_its_chart() {
+    const NAMESPACE: &str = "kubevirt-operator-system";
+    let fixture = cluster("openshift-cnv").await;
+    monitoring_crds(&fixture).await;
+    kubectl(&fixture, &["create", "namespace", NAMESPACE]);
+    for folder in ["crd", "default", "prometheus"] {
+        let path = format!("config/machines/{folder}");
+        let said = kubectl(&fixture, &["apply", "--server-side", "-k", &path]);
+        assert!(!said.contains("Warning"), "{said}");
+    }
+    kubectl(&fixture, &["wait", "--for=condition=Established", "crd/machines.vitistack.io"]);
+    kubectl(&fixture, &["apply", "--server-side", "--dry-run=server", "-f", "samples/machines"]);
+    let chart = root().join("charts/kubevirt-operator");
+    let chart = chart.to_str().unwrap();
+    let Some(_) = check("helm", &["lint", "--strict", chart], "") else { return };
+    let values = "prometheus.enabled=true,diskDeletion=Never,logLevel=debug,replicaCount=2";
+    let arguments = ["template", "x", chart, "-n", NAMESPACE, "--kube-version", "1.33", "--set", values];
+    let text = check("helm", &arguments, "").unwrap();
+    assert_eq!(text.matches("helm.sh/resource-policy: keep").count(), 2, "definitions outlive the chart");
+    let file = fixture.plane.kubeconfig().with_file_name("machines-chart.yaml");
+    std::fs::write(&file, text).unwrap();
+    let said = kubectl(&fixture, &["apply", "--server-side", "--force-conflicts", "-f", file.to_str().unwrap()]);
+    assert!(!said.contains("Warning"), "{said}");
+    for folder in ["prometheus", "default", "crd"] {
+        kubectl(&fixture, &["delete", "--wait=false", "-k", &format!("config/machines/{folder}")]);
+    }
+}
+
 /// Stands for the CRDs of the Prometheus operator: the kinds alone.
 async fn monitoring_crds(fixture: &Fixture) {
     for (kind, plural) in [("ServiceMonitor", "servicemonitors"), ("PrometheusRule", "prometheusrules")] {

@@ -45,6 +45,7 @@ fn alerts_fire_as_promised_and_have_runbooks() {
     let features = "profiles/virt-platform-baseline/src/features";
     for (rules, tests) in [
         ("config/prometheus/rules.yaml", "tests/alerts/alerts.yaml"),
+        ("config/machines/prometheus/rules.yaml", "tests/alerts/machines.yaml"),
         (&format!("{features}/observability/alerts.yaml"), &format!("{features}/observability/alerts_test.yaml")),
         (&format!("{features}/metrics_exporter/alerts.yaml"), &format!("{features}/metrics_exporter/alerts_test.yaml")),
     ] {

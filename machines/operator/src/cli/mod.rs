@@ -20,7 +20,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use flags::RunFlags;
 use operator_kit::command::{CommandFailure, finish, print};
 
-pub use rbac::rbac_yaml;
+pub use rbac::{cluster_role_yaml, rbac_yaml};
 
 /// The version of this build.
 pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));

@@ -38,6 +38,16 @@ fn rules() -> Vec<(Kind, &'static str, Vec<&'static str>)> {
 /// ClusterRole and Role, as YAML.
 #[must_use]
 pub fn rbac_yaml() -> String {
+    documents(&roles())
+}
+
+/// The ClusterRole alone, as YAML.
+#[must_use]
+pub fn cluster_role_yaml() -> String {
+    documents(&roles()[..1])
+}
+
+fn roles() -> [Value; 2] {
     let rule = |group: &str, resource: String, verbs: Vec<&str>| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
     let mut all: Vec<Value> = rules()
         .into_iter()
@@ -58,5 +68,5 @@ pub fn rbac_yaml() -> String {
         "metadata": {"name": "kubevirt-operator-leader-election", "namespace": "kubevirt-operator-system"},
         "rules": [rule("coordination.k8s.io", "leases".to_owned(), vec!["get", "create", "update"])],
     });
-    documents(&[role, lease])
+    [role, lease]
 }
