@@ -65,8 +65,9 @@ test: controlplane crds tools ## Run every test; the last line names what was le
 	if [ -s "$$left_out" ]; then echo "$$(sort -u "$$left_out" | paste -s -d ';' - | sed 's/;/; /g')"; fi
 
 .PHONY: test-faults
-test-faults: controlplane ## Tell a whole story with every fault at every request, with the leader lost at every point, and a kind that comes 50 times (about 12 minutes).
+test-faults: controlplane ## Tell a whole story with every fault at every request, with the leader lost at every point, and a kind that comes 50 times (about 20 minutes).
 	ADVISOR_TEST_FAULTS=all $(CARGO) test --package virt-advisor --test cluster -- sweep election kinds::c1 --nocapture
+	ADVISOR_TEST_FAULTS=all $(CARGO) test --package kubevirt-operator --test server -- faults --nocapture
 
 .PHONY: fuzz
 fuzz: ## Try what others write at random for ten minutes, and keep the seeds of failures. FUZZ_SECONDS=60 makes it one.

@@ -192,3 +192,47 @@ pub fn page() -> String {
     let rows = DEFINITIONS.map(|(name, kind, help)| format!("| `{name}` | {kind} | {help} |\n"));
     format!("| metric | type | meaning |\n| --- | --- | --- |\n{}", rows.concat())
 }
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::prometheus_text::encode;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
+    fn v32_the_metrics_of_the_documentation_are_there_under_their_names() {
+        let metrics = Metrics::default();
+        let machine = |name: &str| -> Machine {
+            let object = json!({"apiVersion": "vitistack.io/v1alpha1", "kind": "Machine",
+                "metadata": {"name": name, "namespace": "n"}, "spec": {}});
+            serde_json::from_value(object).unwrap()
+        };
+        metrics.begin().end(Some(Reason::StorageClassNotFound));
+        for name in ["a", "b"] {
+            metrics.machine(&machine(name), "Running", "small", Some("Running"));
+        }
+        metrics.machine(&machine("b"), "Stopped", "small", Some("Stopped"));
+        let claim = |phase: &str| json!({"metadata": {"name": "a-root"}, "spec": {"storageClassName": "fast"}, "status": {"phase": phase}});
+        for claim in [claim("Pending"), claim("Bound")] {
+            metrics.provisioned(&machine("a"), &Outcome { claims: vec![&claim], ..Outcome::default() });
+        }
+        let mut text = String::new();
+        encode(&mut text, &metrics.registry()).unwrap();
+        for line in [
+            r#"kubevirt_operator_machines_total{phase="Running",template="small"} 1"#,
+            r#"kubevirt_operator_machines_total{phase="Stopped",template="small"} 1"#,
+            r#"kubevirt_operator_virtual_machines_total{status="Stopped"} 1"#,
+            r#"kubevirt_operator_reconciliation_errors_total{controller="machine",error_type="StorageClassNotFound"} 1"#,
+            r#"kubevirt_operator_reconciliation_duration_seconds_count{controller="machine"} 1"#,
+            r#"kubevirt_operator_storage_provisioning_duration_seconds_count{storage_class="fast"} 1"#,
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        metrics.forget(&("n".to_owned(), "b".to_owned()));
+        text.clear();
+        encode(&mut text, &metrics.registry()).unwrap();
+        assert!(!text.contains("Stopped"), "{text}");
+    }
+}

@@ -116,14 +116,13 @@ async fn kubevirt_comes_goes_and_comes_back() {
 /// The definition that vitistack publishes is not replaced: with its fields alone the operator
 /// runs, and says which are missing.
 #[tokio::test]
-async fn with_the_published_definition_it_runs_and_says_which_fields_are_missing() {
+async fn v7_v14_with_the_published_definition_it_runs_and_keeps_what_others_wrote() {
     let Some(published) = controlplane::real_crd("kubevirt/vitistack.io_machines-v0.8.70.yaml") else { return };
     let Some(world) = World::without_operator().await else { return };
     let text_of = std::fs::read_to_string(published).unwrap();
     let crd: serde_json::Value = serde_saphyr::from_str(&text_of).unwrap();
     let definitions: Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
         Api::all(world.client.clone());
-    let params = PatchParams::apply("vitistack").force();
     definitions
         .patch("machines.vitistack.io", &PatchParams::apply("demo").force(), &Patch::Apply(crd.clone()))
         .await
@@ -132,7 +131,6 @@ async fn with_the_published_definition_it_runs_and_says_which_fields_are_missing
     let change = json!([{"op": "replace", "path": "/spec/versions/0/schema", "value": replaced}]);
     let patch: Patch<serde_json::Value> = Patch::Json(serde_json::from_value(change).unwrap());
     definitions.patch("machines.vitistack.io", &PatchParams::default(), &patch).await.unwrap();
-    drop(params);
     tokio::time::sleep(Duration::from_secs(1)).await;
     world.start(Settings::default());
     let spec = json!({
@@ -146,6 +144,12 @@ async fn with_the_published_definition_it_runs_and_says_which_fields_are_missing
     assert!(text(condition(&machine, "FieldsIgnored"), "/message").contains("spec.disks[0].encrypted"), "{machine:#}");
     let claim = world.get(&world.claims(), "web-root").await.unwrap();
     assert_eq!(machine["status"]["disks"][0]["uuid"], claim["metadata"]["uid"]);
+    let others = json!({"status": {"region": "north"}, "metadata": {"annotations": {"somebody": "else"}}});
+    world.machines().patch_status("web", &PatchParams::default(), &Patch::Merge(others)).await.unwrap();
+    world.patch(&world.machines(), "web", json!({"spec": {"cpu": {"cores": 3}, "tags": {"a": "b"}}})).await;
+    let machine = world.until(&world.machines(), "web", |machine| machine["status"]["cpus"] == 3).await;
+    assert_eq!(machine["status"]["region"], "north");
+    assert_eq!(machine["spec"]["tags"]["a"], "b");
     world.end().await;
 }
 
