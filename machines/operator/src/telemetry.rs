@@ -201,7 +201,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
     fn v32_the_metrics_of_the_documentation_are_there_under_their_names() {
         let metrics = Metrics::default();
         let machine = |name: &str| -> Machine {
