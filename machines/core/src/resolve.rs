@@ -161,10 +161,14 @@ fn resolved_nic(nic: &WantedNic, facts: &Facts, problems: &mut Vec<Problem>) -> 
             Some(Some(Network::Attachment(attachment))) => ResolvedNic::Attachment(attachment.clone()),
             Some(Some(Network::Bridge { bridge, vlan })) => bridged(bridge, *vlan),
             Some(None) | None => {
-                let message = format!(
-                    "there is no NetworkConfiguration and no NetworkAttachmentDefinition {name} in this namespace: create one of them, \
-                     or correct the name"
-                );
+                // A network of another namespace is described there, and used by its definition.
+                let message = match name.contains('/') {
+                    true => format!("there is no NetworkAttachmentDefinition {name}: create it, or correct the name"),
+                    false => format!(
+                        "there is no NetworkConfiguration and no NetworkAttachmentDefinition {name} in this namespace: \
+                         create one of them, or correct the name"
+                    ),
+                };
                 problems.push(Problem::new(Reason::NetworkConfigurationNotFound, field("networkName"), message));
                 ResolvedNic::Pod
             }

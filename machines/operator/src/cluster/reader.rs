@@ -109,11 +109,12 @@ impl Reader {
         Ok(using.map(|vm| text_at(vm, "/metadata/name").to_owned()).collect())
     }
 
-    /// The Pods in a namespace that use a claim and have not ended.
+    /// The Pods in a namespace that use a claim and have not ended: those that stay, and those that
+    /// are about to go.
     ///
     /// # Errors
     /// The API server did not answer, or refused.
-    pub async fn pods_with(&self, namespace: &str, claim: &str) -> Result<Vec<String>, ClusterError> {
+    pub async fn pods_with(&self, namespace: &str, claim: &str) -> Result<(Vec<String>, Vec<String>), ClusterError> {
         let pods = self.cluster.list_in(&kinds::POD.served(), namespace).await?;
         let is_over = |pod: &Value| matches!(text_at(pod, "/status/phase"), "Succeeded" | "Failed");
         let uses = |pod: &&Value| {
@@ -121,6 +122,9 @@ impl Reader {
             volumes.into_iter().any(|volume| text_at(volume, "/persistentVolumeClaim/claimName") == claim)
         };
         let using = pods.iter().filter(|pod| !is_over(pod)).filter(uses);
-        Ok(using.map(|pod| text_at(pod, "/metadata/name").to_owned()).collect())
+        let (leaving, staying): (Vec<_>, Vec<_>) =
+            using.partition(|pod| !text_at(pod, "/metadata/deletionTimestamp").is_empty());
+        let names = |pods: Vec<&Value>| pods.iter().map(|pod| text_at(pod, "/metadata/name").to_owned()).collect();
+        Ok((names(staying), names(leaving)))
     }
 }

@@ -81,6 +81,11 @@ impl Context {
                 self.write(machine, write, mode, &mut acted).await?;
             }
         }
+        if let Some(vm) = acted.vm.as_ref().filter(|_| !plan.drift.is_empty()) {
+            // Nobody owns what was removed: it is no conflict, and told all the same.
+            let text = format!("fields that somebody has removed are written again: {}", plan.drift.join(", "));
+            self.note(machine, "Restored", false, text, text_at(vm, "/metadata/resourceVersion")).await;
+        }
         Ok(acted)
     }
 

@@ -20,6 +20,14 @@ impl Context {
             return Ok(Action::await_change());
         }
         let remains = self.remains(machine).await?;
+        if let Some(pod) = self.leaving_pod(machine, &remains).await? {
+            // It may write until its end: then nobody uses the claim any more.
+            let why = format!("Pod {pod} is about to end and still uses a claim of this Machine");
+            self.report_deletion(machine, &remains, why).await?;
+            return Ok(Action::requeue(
+                self.pause((machine.namespace().unwrap_or_default(), machine.name_any()), false),
+            ));
+        }
         let never = self.settings.disk_deletion == DiskDeletion::Never;
         match next(machine, &kept_disks(&machine.spec), &remains, never) {
             Step::DeleteVm { uid, resource_version } => {
@@ -60,6 +68,19 @@ impl Context {
             }
         }
         Ok(remains)
+    }
+
+    /// A Pod that uses a claim of the Machine and is about to end.
+    async fn leaving_pod(&self, machine: &Machine, remains: &Remains) -> Result<Option<String>, Error> {
+        let namespace = machine.namespace().unwrap_or_default();
+        for claim in remains.claims.keys() {
+            let pods = self.reader.pods_with(&namespace, claim).await;
+            let (_, leaving) = doing("looking for who uses a claim", pods)?;
+            if let Some(pod) = leaving.into_iter().next() {
+                return Ok(Some(pod));
+            }
+        }
+        Ok(None)
     }
 
     async fn decide(&self, machine: &Machine, fate: &Fate) -> Result<(), Error> {

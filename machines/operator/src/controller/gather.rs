@@ -129,8 +129,11 @@ async fn kubevirt(reader: &Reader) -> Result<Option<KubeVirt>, Error> {
 /// A network by the name that an interface uses: `NAME` or `NAMESPACE/NAME`.
 async fn network(reader: &Reader, own: &str, reference: &str) -> Result<Option<Network>, Error> {
     let (namespace, name) = reference.split_once('/').unwrap_or((own, reference));
-    let found =
-        doing("reading NetworkConfigurations", reader.get(kinds::NETWORK_CONFIGURATION, namespace, name).await)?;
+    // What another namespace says about its network is not for this one.
+    let found = match namespace == own {
+        true => doing("reading NetworkConfigurations", reader.get(kinds::NETWORK_CONFIGURATION, own, name).await)?,
+        false => None,
+    };
     let spec = found.and_then(|found| serde_json::from_value::<NetworkConfigurationSpec>(found["spec"].clone()).ok());
     // The published definition has neither: its objects describe addresses, and no network.
     let spec = spec.filter(|spec| *spec != NetworkConfigurationSpec::default());
@@ -234,6 +237,8 @@ async fn claims(reader: &Reader, machine: &Machine, resolved: &Resolved, live: &
 pub async fn users(reader: &Reader, namespace: &str, own: &str, claim: &str) -> Result<Vec<String>, ClusterError> {
     let machines = reader.virtual_machines_with(namespace, claim).await?;
     let machines = machines.into_iter().filter(|name| name != own).map(|name| format!("VirtualMachine {name}"));
-    let pods = reader.pods_with(namespace, claim).await?;
-    Ok(machines.chain(pods.into_iter().map(|name| format!("Pod {name}"))).collect())
+    let (staying, leaving) = reader.pods_with(namespace, claim).await?;
+    let pods = staying.into_iter().map(|name| format!("Pod {name}"));
+    let leaving = leaving.into_iter().map(|name| format!("Pod {name}, which is about to end,"));
+    Ok(machines.chain(pods).chain(leaving).collect())
 }

@@ -68,14 +68,12 @@ impl Context {
     }
 
     /// The pause before the next try; it doubles.
-    fn pause(&self, key: Key, moved: bool) -> Duration {
-        if moved {
-            return MOVED_PAUSE;
-        }
+    pub(super) fn pause(&self, key: Key, moved: bool) -> Duration {
         let mut failures = self.failures.lock();
         let count = failures.entry(key.clone()).or_default();
         *count += 1;
-        let pauses = Backoff { first: FIRST_PAUSE, longest: self.settings.longest_pause };
+        let first = if moved { MOVED_PAUSE } else { FIRST_PAUSE };
+        let pauses = Backoff { first, longest: self.settings.longest_pause };
         spread(pauses.after(*count), &key.1, *count)
     }
 

@@ -163,9 +163,16 @@ async fn drift_is_told_with_its_manager_and_taken_back_by_word() {
         world.until(&world.machines(), "web", |machine| condition(machine, "Drifted")["status"] == "True").await;
     let told = text(condition(&machine, "Drifted"), "/message");
     assert!(told.contains("somebody") && told.contains("cores") && told.contains("take-back"), "{told}");
+    // A field that is removed is nobody's any more: it is written again, and an event says so.
+    let removed = json!({"metadata": {"labels": {"vitistack.io/source-machine": null}}});
+    world.vms().patch("web", &params, &kube::api::Patch::Merge(removed)).await.unwrap();
     let annotation = json!({"metadata": {"annotations": {"machine.vitistack.io/take-back": "somebody"}}});
     world.patch(&world.machines(), "web", annotation).await;
     world.until(&world.vms(), "web", |vm| vm["spec"]["template"]["spec"]["domain"]["cpu"]["cores"] == 1).await;
     world.until(&world.machines(), "web", |machine| condition(machine, "Drifted").is_null()).await;
+    world.until(&world.vms(), "web", |vm| vm["metadata"]["labels"]["vitistack.io/source-machine"] == "web").await;
+    let events = world.api("events.k8s.io", "v1", "Event", "events").list(&Default::default()).await.unwrap();
+    let is_told = |note: &str| note.contains("written again") && note.contains("source-machine");
+    assert!(events.items.iter().any(|event| is_told(text(&event.data, "/note"))), "{events:#?}");
     world.end().await;
 }

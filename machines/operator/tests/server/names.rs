@@ -62,6 +62,25 @@ async fn v2_claims_are_used_only_by_whom_they_belong_to() {
     world.end().await;
 }
 
+/// Who may write Machines in one namespace gets no VLAN that somebody has in another.
+#[tokio::test]
+async fn a_network_configuration_of_another_namespace_is_not_used() {
+    let Some(world) = World::new().await else { return };
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}});
+    controlplane::apply_yaml(&world.client, &namespace.to_string(), "test").await.unwrap();
+    let network = json!({
+        "apiVersion": "vitistack.io/v1alpha1", "kind": "NetworkConfiguration",
+        "metadata": {"name": "net", "namespace": "other"}, "spec": {"vlan": 7},
+    });
+    controlplane::apply_yaml(&world.client, &network.to_string(), "test").await.unwrap();
+    world.has("web", json!({"template": "small", "networks": [{"name": "eth0", "networkName": "other/net"}]})).await;
+    let machine = world.phase("web", "Pending").await;
+    assert_eq!(condition(&machine, "NetworkReady")["reason"], "NetworkFailed", "{machine:#}");
+    let nad = world.api("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions");
+    assert!(world.get(&nad, "vlan7").await.is_none());
+    world.end().await;
+}
+
 #[tokio::test]
 async fn all_problems_of_a_machine_are_told_at_once_and_left_when_they_are_gone() {
     let Some(world) = World::new().await else { return };
