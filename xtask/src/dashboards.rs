@@ -1,4 +1,4 @@
-//! The dashboard, for Grafana and for Perses: the same panels.
+//! The dashboards of both operators, for Grafana and for Perses: the same panels.
 
 use serde_json::{Value, json};
 
@@ -74,12 +74,57 @@ const PANELS: [Panel; 10] = [
     Panel { title: "Leader", query: "kubevirt_advisor_leader", legend: "{{pod}}", unit: SHORT },
 ];
 
+const MACHINES: [Panel; 6] = [
+    Panel {
+        title: "Machines by phase",
+        query: "sum by (phase) (kubevirt_operator_machines_total)",
+        legend: "{{phase}}",
+        unit: SHORT,
+    },
+    Panel {
+        title: "Virtual machines by status",
+        query: "sum by (status) (kubevirt_operator_virtual_machines_total)",
+        legend: "{{status}}",
+        unit: SHORT,
+    },
+    Panel {
+        title: "Reconcile duration, 95th percentile",
+        query: "histogram_quantile(0.95, sum by (le) (rate(kubevirt_operator_reconciliation_duration_seconds_bucket[5m])))",
+        legend: "reconciles",
+        unit: SECONDS,
+    },
+    Panel {
+        title: "Failed reconciles per second",
+        query: "sum by (error_type) (rate(kubevirt_operator_reconciliation_errors_total[5m]))",
+        legend: "{{error_type}}",
+        unit: SHORT,
+    },
+    Panel {
+        title: "Time until a claim is bound, 95th percentile",
+        query: "histogram_quantile(0.95, sum by (storage_class, le) (rate(kubevirt_operator_storage_provisioning_duration_seconds_bucket[1h])))",
+        legend: "{{storage_class}}",
+        unit: SECONDS,
+    },
+    Panel {
+        title: "Networks that were not found, in the last hour",
+        query: "sum by (network_name) (increase(kubevirt_operator_network_configuration_errors_total[1h]))",
+        legend: "{{network_name}}",
+        unit: SHORT,
+    },
+];
+
 pub(crate) fn files() -> Result<Files, String> {
-    let grafana = serde_json::to_string_pretty(&grafana()).map_err(|error| error.to_string())?;
-    Ok(Files::from([
-        ("config/dashboards/grafana.json".into(), grafana + "\n"),
-        ("config/dashboards/perses.yaml".into(), format!("{GENERATED}{}", yaml(&perses())?)),
-    ]))
+    let mut files = Files::new();
+    let all: [(&str, &str, &[Panel]); 2] = [
+        ("config/dashboards", "virt-advisor", &PANELS),
+        ("config/machines/dashboards", "kubevirt-operator", &MACHINES),
+    ];
+    for (folder, name, panels) in all {
+        let grafana = serde_json::to_string_pretty(&grafana(name, panels)).map_err(|error| error.to_string())?;
+        files.insert(format!("{folder}/grafana.json").into(), grafana + "\n");
+        files.insert(format!("{folder}/perses.yaml").into(), format!("{GENERATED}{}", yaml(&perses(name, panels))?));
+    }
+    Ok(files)
 }
 
 /// Two panels beside each other.
@@ -87,8 +132,8 @@ fn place(number: usize) -> (usize, usize) {
     ((number % 2) * 12, (number / 2) * 8)
 }
 
-fn grafana() -> Value {
-    let panels = PANELS.iter().enumerate().map(|(number, Panel { title, query, legend, unit })| {
+fn grafana(name: &str, panels: &[Panel]) -> Value {
+    let panels = panels.iter().enumerate().map(|(number, Panel { title, query, legend, unit })| {
         let (x, y) = place(number);
         json!({
             "id": number + 1, "title": title, "type": "timeseries",
@@ -99,15 +144,16 @@ fn grafana() -> Value {
         })
     });
     json!({
-        "title": "virt-advisor", "uid": "virt-advisor", "schemaVersion": 39, "editable": true, "tags": ["kubevirt"],
+        "title": name, "uid": name, "schemaVersion": 39, "editable": true, "tags": ["kubevirt"],
         "time": {"from": "now-6h", "to": "now"}, "refresh": "1m",
         "templating": {"list": [{"name": "datasource", "type": "datasource", "query": "prometheus"}]},
         "panels": panels.collect::<Vec<_>>(),
     })
 }
 
-fn perses() -> Value {
-    let panels = PANELS.iter().enumerate().map(|(number, Panel { title, query, legend, unit })| {
+fn perses(name: &str, panels: &[Panel]) -> Value {
+    let count = panels.len();
+    let panels = panels.iter().enumerate().map(|(number, Panel { title, query, legend, unit })| {
         let query = json!({"kind": "TimeSeriesQuery", "spec": {"plugin": {
             "kind": "PrometheusTimeSeriesQuery", "spec": {"query": query, "seriesNameFormat": legend},
         }}});
@@ -118,7 +164,7 @@ fn perses() -> Value {
         }});
         (format!("panel{number}"), panel)
     });
-    let items: Vec<_> = (0..PANELS.len())
+    let items: Vec<_> = (0..count)
         .map(|number| {
             let (x, y) = place(number);
             json!({"x": x, "y": y, "width": 12, "height": 8, "content": {"$ref": format!("#/spec/panels/panel{number}")}})
@@ -126,11 +172,11 @@ fn perses() -> Value {
         .collect();
     json!({
         "kind": "Dashboard",
-        "metadata": {"name": "virt-advisor", "project": "kubevirt"},
+        "metadata": {"name": name, "project": "kubevirt"},
         "spec": {
-            "display": {"name": "virt-advisor"}, "duration": "6h", "refreshInterval": "1m",
+            "display": {"name": name}, "duration": "6h", "refreshInterval": "1m",
             "panels": panels.collect::<serde_json::Map<_, _>>(),
-            "layouts": [{"kind": "Grid", "spec": {"display": {"title": "virt-advisor"}, "items": items}}],
+            "layouts": [{"kind": "Grid", "spec": {"display": {"title": name}, "items": items}}],
         },
     })
 }

@@ -77,3 +77,20 @@ fn files_that_can_not_be_are_refused_with_a_sentence() {
         assert!(text(&output.stderr).contains(words), "{arguments:?}: {}", text(&output.stderr));
     }
 }
+
+/// What dashboards and alerts ask for exists.
+#[test]
+fn dashboards_and_alerts_ask_for_metrics_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/machines");
+    for (path, least) in [("dashboards/grafana.json", 6), ("dashboards/perses.yaml", 6), ("prometheus/rules.yaml", 3)] {
+        let text = std::fs::read_to_string(root.join(path)).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let asked: Vec<_> = words.filter(|word| word.starts_with("kubevirt_operator_")).collect();
+        for word in &asked {
+            let base = word.trim_end_matches("_bucket").trim_end_matches("_count");
+            let is_known = kubevirt_operator::telemetry::DEFINITIONS.iter().any(|(name, ..)| *name == base);
+            assert!(is_known, "{path} asks for {word}");
+        }
+        assert!(asked.len() >= least, "{path}");
+    }
+}
