@@ -106,5 +106,10 @@ fn rules() -> Vec<Value> {
             "!has(object.spec.cloudInit) || !has(object.spec.cloudInit.secretRef) || object.spec.cloudInit.secretRef.name != ''",
             "spec.cloudInit.secretRef.name: name a Secret in this namespace",
         ),
+        rule(
+            "!has(object.spec.cloudInit) || !has(object.spec.cloudInit.secretRef) || !has(object.spec.cloudInit.secretRef.key) \
+             || object.spec.cloudInit.secretRef.key.matches('^[-._a-zA-Z0-9]{1,253}$')",
+            "spec.cloudInit.secretRef.key: name a key of the Secret, or leave it out for userdata",
+        ),
     ]
 }

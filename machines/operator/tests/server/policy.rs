@@ -104,6 +104,12 @@ async fn each_mistake_is_refused_with_its_remedy_and_its_opposite_accepted() {
             "secretRef",
             json!({"cloudInit": {"secretRef": {"name": "s", "key": "userdata"}}}),
         ),
+        (
+            "m",
+            json!({"cloudInit": {"secretRef": {"name": "s", "key": "a b"}}}),
+            "secretRef.key",
+            json!({"cloudInit": {"secretRef": {"name": "s"}}}),
+        ),
     ];
     for (name, wrong, words, right) in cases {
         let refused = try_out(&machine(name, wrong.clone())).await.unwrap_err();
