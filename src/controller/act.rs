@@ -92,7 +92,7 @@ async fn write(
             Ok(outcome) => {
                 let (subject, version) = outcome.seen;
                 // The event of our own write must not cause a reconcile.
-                ctx.triggers.seen(&config.spec.profile, subject, version);
+                ctx.triggers.record_version(&config.spec.profile, subject, version);
                 tracing::info!(config = config.spec.profile, item = item.name, object = %item.target, "item written");
                 written.insert(item.name.clone(), outcome.written)
             }

@@ -35,7 +35,7 @@ pub(super) async fn reconcile(
     object: Arc<DeserializeGuard<VirtPlatformConfig>>,
     ctx: Arc<Context>,
 ) -> Result<Next, Infallible> {
-    let under_way = ctx.metrics.look();
+    let under_way = ctx.metrics.begin_reconcile();
     let (next, failed) = match &object.0 {
         Ok(config) => attend(config, &ctx).await,
         Err(_) if !ctx.fence.is_open() => (Next::await_change(), false),

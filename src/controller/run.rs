@@ -63,7 +63,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) {
 
     // The events themselves are needed too: the controller does not report deletions.
     let (store, writer) = reflector::store();
-    health.sees(store.clone());
+    health.read_from(store.clone());
     let (gone, deletions) = unbounded();
     let forgetting = ctx.clone();
     let events = watched.follow(watcher(configs, watcher::Config::default()));

@@ -87,7 +87,7 @@ impl Triggers {
     }
 
     /// Records that `config` depends on `subject` and has seen it in `version`.
-    pub(super) fn seen(&self, config: &str, subject: Subject, version: Option<String>) {
+    pub(super) fn record_version(&self, config: &str, subject: Subject, version: Option<String>) {
         let overtaken = self.overtaken(&subject, version.as_deref());
         let arrived = if version.is_none() { self.arrived(&subject) } else { Vec::new() };
         let mut state = self.state();
@@ -161,7 +161,7 @@ impl Triggers {
 
     /// Like [`Self::changed`], with the hash of what matters of the object, if known. A new version
     /// with the same hash does not concern anybody who has seen the version before.
-    pub(super) fn told(&self, subject: &Subject, version: Option<&str>, content: Option<u64>) {
+    pub(super) fn content_changed(&self, subject: &Subject, version: Option<&str>, content: Option<u64>) {
         let mut contents = lock(&self.contents);
         let before = contents.remove(subject);
         if let (Some(version), Some(content)) = (version, content)
@@ -276,8 +276,8 @@ mod tests {
     #[test]
     fn only_unseen_versions_of_what_matters_make_a_configuration_dirty() {
         let (triggers, _woken) = Triggers::new();
-        triggers.seen("a", subject("x"), Some("5".into()));
-        triggers.seen("a", subject("absent"), None);
+        triggers.record_version("a", subject("x"), Some("5".into()));
+        triggers.record_version("a", subject("absent"), None);
         for (name, version, dirty) in [
             ("x", Some("5"), false),
             ("other", Some("1"), false),
@@ -302,13 +302,13 @@ mod tests {
     fn r18_what_is_awaited_anywhere_is_news_in_any_namespace() {
         let (triggers, _woken) = Triggers::new();
         let at = |namespace: Option<&str>| Subject { namespace: namespace.map(str::to_owned), ..subject("x") };
-        triggers.seen("a", at(None), None);
+        triggers.record_version("a", at(None), None);
         triggers.changed(&at(Some("one")), None);
         assert_eq!(triggers.news("a"), News::Nothing, "what goes was not there");
         triggers.changed(&at(Some("one")), Some("5"));
         assert!(triggers.take("a").changed.contains(&at(Some("one"))));
         // Once it has been read, it is followed like any other.
-        triggers.seen("a", at(Some("one")), Some("5".into()));
+        triggers.record_version("a", at(Some("one")), Some("5".into()));
         triggers.changed(&at(Some("one")), Some("5"));
         assert_eq!(triggers.news("a"), News::Nothing);
     }
@@ -318,8 +318,8 @@ mod tests {
         let crd =
             Subject { group: "apiextensions.k8s.io".into(), kind: "CustomResourceDefinition".into(), ..subject("crd") };
         let (triggers, _woken) = Triggers::new();
-        triggers.seen("a", subject("x"), Some("5".into()));
-        triggers.seen("a", crd.clone(), Some("1".into()));
+        triggers.record_version("a", subject("x"), Some("5".into()));
+        triggers.record_version("a", crd.clone(), Some("1".into()));
         triggers.changed(&subject("x"), Some("6"));
         assert_eq!(triggers.news("a"), News::Objects);
         triggers.changed(&crd, Some("2"));
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn r15_another_version_of_the_same_content_is_no_news() {
         let (triggers, _woken) = Triggers::new();
-        triggers.seen("a", subject("x"), Some("5".into()));
+        triggers.record_version("a", subject("x"), Some("5".into()));
         for (version, content, dirty) in [
             (Some("5"), Some(1), false),
             (Some("6"), Some(1), false),
@@ -343,20 +343,20 @@ mod tests {
             (Some("9"), Some(2), true),
             (Some("10"), None, true),
         ] {
-            triggers.told(&subject("x"), version, content);
+            triggers.content_changed(&subject("x"), version, content);
             assert_eq!(triggers.news("a") != News::Nothing, dirty, "{version:?} {content:?}");
         }
         triggers.take("a");
-        triggers.seen("a", subject("x"), Some("10".into()));
-        triggers.told(&subject("x"), Some("11"), Some(2));
+        triggers.record_version("a", subject("x"), Some("10".into()));
+        triggers.content_changed(&subject("x"), Some("11"), Some(2));
         assert!(triggers.take("a").any(), "what it was in version 10 is not known");
-        triggers.seen("a", subject("x"), Some("11".into()));
-        triggers.told(&subject("x"), Some("12"), Some(2));
+        triggers.record_version("a", subject("x"), Some("11".into()));
+        triggers.content_changed(&subject("x"), Some("12"), Some(2));
         assert!(!triggers.take("a").any());
-        triggers.told(&subject("x"), None, None);
+        triggers.content_changed(&subject("x"), None, None);
         assert!(triggers.take("a").any(), "it is gone");
         // Objects that nobody depends on are not remembered.
-        triggers.told(&subject("other"), Some("1"), Some(1));
+        triggers.content_changed(&subject("other"), Some("1"), Some(1));
         assert!(lock(&triggers.contents).is_empty());
     }
 
@@ -374,7 +374,7 @@ mod tests {
         ] {
             let (triggers, _woken) = Triggers::new();
             triggers.changed(&subject("x"), told);
-            triggers.seen("a", subject("x"), read.map(str::to_owned));
+            triggers.record_version("a", subject("x"), read.map(str::to_owned));
             assert_eq!(triggers.take("a").any(), dirty, "{told:?} {read:?}");
         }
     }
@@ -382,9 +382,9 @@ mod tests {
     #[test]
     fn the_event_of_our_own_write_is_no_news_even_if_it_comes_before_the_answer() {
         let (triggers, _woken) = Triggers::new();
-        triggers.seen("a", subject("x"), Some("5".into()));
+        triggers.record_version("a", subject("x"), Some("5".into()));
         triggers.changed(&subject("x"), Some("6"));
-        triggers.seen("a", subject("x"), Some("6".into()));
+        triggers.record_version("a", subject("x"), Some("6".into()));
         assert!(!triggers.take("a").any());
     }
 }

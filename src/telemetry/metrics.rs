@@ -128,7 +128,7 @@ impl Metrics {
     }
 
     /// Begins the measurement of a reconcile.
-    pub(crate) fn look(&self) -> ReconcileTimer {
+    pub(crate) fn begin_reconcile(&self) -> ReconcileTimer {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
         self.working().insert(id, began);

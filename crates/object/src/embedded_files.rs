@@ -82,7 +82,7 @@ impl Texts {
 
     /// The decoded contents of the file `map`, unless the same contents also appear in another
     /// encoding.
-    fn shown(&self, map: &Map<String, Value>) -> Option<&String> {
+    fn unique_contents(&self, map: &Map<String, Value>) -> Option<&String> {
         self.shown.get(&encoding(map)?).filter(|shown| self.ways.get(*shown) == Some(&1))
     }
 }
@@ -95,7 +95,7 @@ fn decode(value: &mut Value, texts: &Texts) {
             {
                 map.insert("mode".to_owned(), Value::from(format!("{mode} (octal {mode:04o})")));
             }
-            if let Some(shown) = texts.shown(map) {
+            if let Some(shown) = texts.unique_contents(map) {
                 map.remove(COMPRESSION);
                 map.remove(SOURCE);
                 map.insert(format!("{SOURCE} (decoded)"), Value::from(shown.as_str()));

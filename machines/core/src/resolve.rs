@@ -110,7 +110,7 @@ fn resolved_disk(disk: &WantedDisk, facts: &Facts, problems: &mut Vec<Problem>) 
         Some(name) => {
             let found = facts.storage_classes.iter().find(|class| class.name == name);
             if found.is_none() {
-                let message = format!("there is no storage class {name}: {}", known(facts));
+                let message = format!("there is no storage class {name}: {}", known_classes(facts));
                 problems.push(Problem::new(Reason::StorageClassNotFound, path(disk, "storageClass"), message));
             }
             found
@@ -118,7 +118,7 @@ fn resolved_disk(disk: &WantedDisk, facts: &Facts, problems: &mut Vec<Problem>) 
         None => {
             let found = default_class(&facts.storage_classes);
             if found.is_none() {
-                let message = format!("the cluster has no default storage class: name one; {}", known(facts));
+                let message = format!("the cluster has no default storage class: name one; {}", known_classes(facts));
                 problems.push(Problem::new(Reason::StorageClassNotFound, path(disk, "storageClass"), message));
             }
             found
@@ -136,7 +136,7 @@ fn resolved_disk(disk: &WantedDisk, facts: &Facts, problems: &mut Vec<Problem>) 
     ResolvedDisk { class: class.cloned(), access_mode, volume_mode }
 }
 
-fn known(facts: &Facts) -> String {
+fn known_classes(facts: &Facts) -> String {
     let names: Vec<_> = facts.storage_classes.iter().take(10).map(|class| class.name.as_str()).collect();
     if names.is_empty() { "the cluster has none".to_owned() } else { format!("the cluster has {}", names.join(", ")) }
 }

@@ -257,7 +257,7 @@ impl Inputs {
     ///
     /// As [`Inputs::value`].
     pub fn version(&self, read: &Read) -> Result<String, DraftError> {
-        let target = self.found(read)?;
+        let target = self.object_ref(read)?;
         Ok(target.api_version.rsplit('/').next().unwrap_or_default().to_owned())
     }
 
@@ -284,7 +284,7 @@ impl Inputs {
     /// # Errors
     ///
     /// As [`Inputs::value`].
-    pub fn found(&self, read: &Read) -> Result<ObjectRef, DraftError> {
+    pub fn object_ref(&self, read: &Read) -> Result<ObjectRef, DraftError> {
         self.declares(read)?;
         self.reference(read)
     }

@@ -92,7 +92,7 @@ pub fn roles(inputs: &Inputs) -> Vec<Role> {
 ///
 /// As [`Inputs::value`].
 pub fn namespace(inputs: &Inputs) -> Result<String, DraftError> {
-    Ok(inputs.found(&hyper_converged())?.namespace.unwrap_or_default())
+    Ok(inputs.object_ref(&hyper_converged())?.namespace.unwrap_or_default())
 }
 
 /// The name of the MachineConfig that says how the kubelets of workers are started.

@@ -120,7 +120,7 @@ async fn world(
         return Ok(World::Rollouts(rollouts));
     }
     // Records the versions that are read, so that only other versions cause a reconcile.
-    let seen = |subject: Subject, version: Option<String>| ctx.triggers.seen(config, subject, version);
+    let seen = |subject: Subject, version: Option<String>| ctx.triggers.record_version(config, subject, version);
     let look = Gathering {
         ctx,
         config,

@@ -20,7 +20,7 @@ pub(in crate::controller) async fn warm(ctx: &Context, config: &str, spec: &Virt
     let options = spec.options.as_ref().and_then(|options| options.get(profile.about().options_key));
     // Options that are not valid are not planned either.
     let Ok(planner) = profile.configure(options) else { return };
-    let seen = |subject: Subject, version: Option<String>| ctx.triggers.seen(config, subject, version);
+    let seen = |subject: Subject, version: Option<String>| ctx.triggers.record_version(config, subject, version);
     let engine = Engine::new(&ctx.cluster, ctx.rollouts.as_ref(), &seen);
     let opened = async {
         let served = served_kinds(ctx, config, profile, &engine).await?;
@@ -45,7 +45,7 @@ pub(super) async fn served_kinds(
     kinds.push(ctx.rollouts.watched_kind());
     for kind in &kinds {
         let name = kind.crd_name();
-        ctx.triggers.seen(config, crd_subject(&name), ctx.watches.crd_version(&name));
+        ctx.triggers.record_version(config, crd_subject(&name), ctx.watches.crd_version(&name));
     }
     Ok(engine.served(kinds).await?)
 }

@@ -59,7 +59,7 @@ impl Memory {
     /// nothing afterwards; nor are kinds that come and go, which is rare, and reported in several
     /// steps that follow each other closely.
     pub(super) fn call(&mut self, settled: &Settled, news: News, now: Instant) -> Call {
-        let Some(known) = self.report.known().filter(|known| known.says_as(settled)) else { return Call::Now };
+        let Some(known) = self.report.last_settled().filter(|known| known.says_as(settled)) else { return Call::Now };
         if news == News::Kinds {
             return Call::Now;
         }

@@ -38,7 +38,7 @@ pub(in crate::controller) struct Settled {
 
 impl LastReport {
     /// The configuration as it was when it was reconciled last.
-    pub(super) fn known(&self) -> Option<&Settled> {
+    pub(super) fn last_settled(&self) -> Option<&Settled> {
         self.settled.as_ref().or(self.failed.as_ref())
     }
 

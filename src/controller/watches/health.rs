@@ -120,7 +120,7 @@ impl Health {
     }
 
     /// Reads configurations from `store` from now on.
-    pub(in crate::controller) fn sees(&self, store: Store<DeserializeGuard<VirtPlatformConfig>>) {
+    pub(in crate::controller) fn read_from(&self, store: Store<DeserializeGuard<VirtPlatformConfig>>) {
         // An operator is run once; another one would have its own health.
         let _ = self.configs.set(store);
     }
@@ -232,7 +232,7 @@ impl Health {
         let mut entries = self.entries();
         let Some(entry) = entries.get_mut(&id) else { return };
         match sign {
-            Sign::Data if entry.reopening.told(Instant::now()) => entry.is_well(),
+            Sign::Data if entry.reopening.record_report(Instant::now()) => entry.is_well(),
             Sign::Data => {}
             Sign::Lasted => {
                 entry.reopening.lasted();

@@ -343,7 +343,7 @@ impl Watches {
                     StreamItem::Changed(object) => {
                         let Object { namespace, name, version, content } = object;
                         let subject = Subject { group: group.clone(), kind: kind.clone(), namespace, name };
-                        triggers.told(&subject, version.as_deref(), content);
+                        triggers.content_changed(&subject, version.as_deref(), content);
                     }
                     StreamItem::Began => {}
                     StreamItem::Listed => {

@@ -65,7 +65,7 @@ impl Reopening {
     }
 
     /// Records a report of the watch. Returns whether it proves that the watch is healthy.
-    pub(super) fn told(&mut self, now: Instant) -> bool {
+    pub(super) fn record_report(&mut self, now: Instant) -> bool {
         let Some(open) = &mut self.open else { return false };
         open.has_told = true;
         let is_well = !open.lists && now - open.at >= AT_ONCE;
@@ -124,7 +124,7 @@ mod tests {
             openings.push((now - start).as_secs_f64());
             reopening.opened(lists, now);
             if tells {
-                reopening.told(now + lives / 2);
+                reopening.record_report(now + lives / 2);
             }
             if lives >= LASTING {
                 reopening.lasted();
@@ -179,8 +179,8 @@ mod tests {
         assert!(reopening.futile() > 5);
         let now = start + Duration::from_secs(3600);
         reopening.opened(false, now);
-        assert!(!reopening.told(now), "what comes in the first moment shows nothing");
-        assert!(reopening.told(now + AT_ONCE));
+        assert!(!reopening.record_report(now), "what comes in the first moment shows nothing");
+        assert!(reopening.record_report(now + AT_ONCE));
         assert_eq!(reopening.futile(), 0);
         assert!(!reopening.ended(now + 2 * AT_ONCE));
         assert_eq!(reopening.wait(now + 2 * AT_ONCE), Duration::ZERO);

@@ -61,7 +61,7 @@ pub struct Kinds {
 
 impl Kinds {
     /// How the kind is served, if it is.
-    fn known(&self, kind: &Kind) -> Result<Option<&Served>, EngineError> {
+    fn served_as(&self, kind: &Kind) -> Result<Option<&Served>, EngineError> {
         match self.unknown.get(kind) {
             Some(group) => Err(EngineError::Silent { kind: kind.kind, group: group.clone() }),
             None => Ok(self.served.get(kind)),
@@ -92,7 +92,7 @@ impl Engine<'_> {
                 Err(LookUpError::Cluster(source)) => return Err(EngineError::Kind { kind: kind.kind, source }),
             }
         }
-        found.known(&self.rollouts.watched_kind())?;
+        found.served_as(&self.rollouts.watched_kind())?;
         Ok(found)
     }
 
@@ -117,7 +117,7 @@ impl Engine<'_> {
         let mut missing = Vec::new();
         for needed in &prerequisites {
             let kind = needed.kind;
-            if served.known(&kind)?.is_some() {
+            if served.served_as(&kind)?.is_some() {
                 continue;
             }
             missing.push(format!("{} (CRD {}) is not installed: {}", kind.kind, kind.crd_name(), needed.hint));
@@ -185,14 +185,14 @@ impl Engine<'_> {
 
     async fn read(&self, read: Read, served: &Kinds, manager: &str) -> Result<(Read, Option<Value>), EngineError> {
         let failed = |source| EngineError::Object { object: named(&read), source };
-        let object = match served.known(&read.kind)? {
+        let object = match served.served_as(&read.kind)? {
             Some(kind) => match self.read_as_applied(kind, &read, manager).await.map_err(failed)? {
                 None if read.elsewhere && kind.namespaced => self.read_elsewhere(kind, &read, manager).await?,
                 found => found,
             },
             None => None,
         };
-        if let (Some(kind), true, true) = (served.known(&read.kind)?, read.elsewhere, object.is_some()) {
+        if let (Some(kind), true, true) = (served.served_as(&read.kind)?, read.elsewhere, object.is_some()) {
             // Objects that appear in other namespaces no longer matter.
             (self.seen)(kind.subject(None, &read.name), Some(FOUND.to_owned()));
         }

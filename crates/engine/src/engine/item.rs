@@ -166,7 +166,7 @@ impl Engine<'_> {
             Ok((None, target))
                 if matches!(draft.body, Body::Remove(_)) && target::declared(task.kinds, &target).is_some() =>
             {
-                return Ok(Preview::gone(None));
+                return Ok(Preview::removal_done(None));
             }
             Ok((None, target)) => return blocked(remedy::not_served(&target).into()),
             Err(LookUpError::Group(silent)) => return Err(Obstacle::silent(&silent)),
@@ -311,10 +311,10 @@ impl Engine<'_> {
     /// Previews the removal of our fields. The object is deleted if nobody else owns fields of it.
     async fn removal(&self, task: Task<'_>, subject: &ItemOnCluster<'_>) -> Result<Preview, Obstacle> {
         let Some(live) = self.live(subject).await? else {
-            return Ok(Preview::gone(None));
+            return Ok(Preview::removal_done(None));
         };
         if live.pointer("/metadata/deletionTimestamp").is_some() {
-            return Ok(Preview::gone(Some(live)));
+            return Ok(Preview::removal_done(Some(live)));
         }
         match overrides(task, subject, Some(&live)) {
             Ok(Overrides { unmanaged: Some(why), .. }) => return Ok(set_aside(task, subject.draft, why, Some(live))),
@@ -415,7 +415,7 @@ impl Engine<'_> {
     /// Whether the server's message may quote something that must not be shown: the draft or the
     /// live object hides something, or others keep a document in it.
     fn is_secretive(&self, subject: &ItemOnCluster<'_>) -> bool {
-        let live = self.found(&subject.kind.subject(subject.namespace(), &subject.target.name));
+        let live = self.object_read(&subject.kind.subject(subject.namespace(), &subject.target.name));
         let desired = match &subject.draft.body {
             Body::Ensure(desired) => Some(desired),
             Body::Remove(_) | Body::Blocked { .. } => None,
@@ -437,7 +437,7 @@ impl Engine<'_> {
                 Obstacle::Blocks { remedy: remedy::webhook(&message).into(), passing: true }
             }
             ClusterError::Refused(refusal) if refusal.is_missing_right() => {
-                let exists = self.found(&kind.subject(subject.namespace(), &target.name)).is_some();
+                let exists = self.object_read(&kind.subject(subject.namespace(), &target.name)).is_some();
                 let verbs: &[&str] = match &subject.draft.body {
                     Body::Remove(_) => &["get", "patch", "delete"],
                     Body::Ensure(_) | Body::Blocked { .. } if exists => &["get", "patch"],

@@ -243,7 +243,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The object, if this plan has read it and it exists.
-    fn found(&self, subject: &Subject) -> Option<Arc<Value>> {
+    fn object_read(&self, subject: &Subject) -> Option<Arc<Value>> {
         self.read.lock().get(subject).cloned().flatten()
     }
 

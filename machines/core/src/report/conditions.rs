@@ -8,7 +8,7 @@ use machines_api::{Machine, RunStrategy};
 use serde_json::Value;
 
 use super::phase::{self, Phase};
-use super::{Outcome, told, waiting_for_restart};
+use super::{Outcome, in_sentences, waiting_for_restart};
 use crate::effects::condition;
 use crate::ownership::text;
 use crate::problem::{Problem, Reason};
@@ -38,7 +38,7 @@ pub(super) fn of(machine: &Machine, outcome: &Outcome<'_>, phase: Phase) -> Vec<
     let taken: Vec<_> =
         outcome.problems.iter().filter(|problem| problem.reason == Reason::NameTaken).cloned().collect();
     if !taken.is_empty() {
-        exception("NameTaken", Reason::NameTaken.name(), told(&taken));
+        exception("NameTaken", Reason::NameTaken.name(), in_sentences(&taken));
     }
     let waiting = waiting_for_restart(outcome);
     let kubevirt =
@@ -52,7 +52,7 @@ pub(super) fn of(machine: &Machine, outcome: &Outcome<'_>, phase: Phase) -> Vec<
     }
     if let Some(plan) = outcome.plan {
         if !plan.refused.is_empty() {
-            exception("EditRefused", Reason::EditRefused.name(), told(&plan.refused));
+            exception("EditRefused", Reason::EditRefused.name(), in_sentences(&plan.refused));
         }
         if !plan.detached.is_empty() {
             let message = format!(
@@ -112,7 +112,7 @@ fn virtual_machine(outcome: &Outcome<'_>) -> Condition {
         None if outcome.problems.is_empty() => {
             new("VirtualMachineReady", Some(false), "VMCreating", "the VirtualMachine is being made".to_owned())
         }
-        None => new("VirtualMachineReady", Some(false), "VMFailed", told(&outcome.problems)),
+        None => new("VirtualMachineReady", Some(false), "VMFailed", in_sentences(&outcome.problems)),
     }
 }
 
@@ -124,7 +124,7 @@ fn about(outcome: &Outcome<'_>, reasons: &[Reason]) -> Vec<Problem> {
 fn storage(outcome: &Outcome<'_>) -> Condition {
     let problems = about(outcome, &[Reason::StorageClassNotFound, Reason::DiskConflict, Reason::DiskInUse]);
     if let Some(first) = problems.first() {
-        return new("StorageReady", Some(false), first.reason.name(), told(&problems));
+        return new("StorageReady", Some(false), first.reason.name(), in_sentences(&problems));
     }
     let is_bound = |claim: &&Value| text(claim, "/status/phase") == "Bound";
     let waiting: Vec<_> =
@@ -146,7 +146,7 @@ fn storage(outcome: &Outcome<'_>) -> Condition {
 fn network(outcome: &Outcome<'_>) -> Condition {
     let problems = about(outcome, &[Reason::NetworkConfigurationNotFound]);
     if !problems.is_empty() {
-        return new("NetworkReady", Some(false), "NetworkFailed", told(&problems));
+        return new("NetworkReady", Some(false), "NetworkFailed", in_sentences(&problems));
     }
     match outcome.wanted {
         Some(_) if outcome.plan.is_some() => {

@@ -108,7 +108,7 @@ fn keep_times(conditions: &mut [Condition], before: &[Condition], now: &str) {
 }
 
 /// All problems in one sentence each.
-fn told(problems: &[Problem]) -> String {
+fn in_sentences(problems: &[Problem]) -> String {
     cut_text(&joined(problems), LONGEST)
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Outcome, told, waiting_for_restart};
+use super::{Outcome, in_sentences, waiting_for_restart};
 use crate::effects::condition;
 use crate::ownership::text;
 use crate::problem::Reason;
@@ -132,7 +132,7 @@ pub(super) fn message(outcome: &Outcome<'_>, phase: Phase) -> String {
         return deleting.clone();
     }
     if !outcome.problems.is_empty() {
-        return told(&outcome.problems);
+        return in_sentences(&outcome.problems);
     }
     if let Some((_, message)) = outcome.vm.and_then(failure) {
         return message;

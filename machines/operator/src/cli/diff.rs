@@ -87,7 +87,7 @@ async fn one(cluster: &Arc<Cluster>, machine: Machine, text: &mut String) -> Res
         return Ok(refused(&plan.problems, text));
     }
     for write in &plan.writes {
-        shown(cluster, &reader, write, text).await.map_err(|error| failed(&error.displayed()))?;
+        write_difference(cluster, &reader, write, text).await.map_err(|error| failed(&error.displayed()))?;
     }
     effects(&name, &plan, text);
     for (path, why) in &wanted.without_effect {
@@ -118,7 +118,12 @@ async fn stored(reader: &Reader, mut machine: Machine) -> Result<Machine, Cluste
 }
 
 /// The difference that a write makes, as the API server computes it.
-async fn shown(cluster: &Cluster, reader: &Reader, write: &Write, text: &mut String) -> Result<(), ClusterError> {
+async fn write_difference(
+    cluster: &Cluster,
+    reader: &Reader,
+    write: &Write,
+    text: &mut String,
+) -> Result<(), ClusterError> {
     let object = match write {
         Write::CreateClaim(object) | Write::Create(object) => object,
         Write::ApplyVm { object, .. } => object,

@@ -271,7 +271,7 @@ fn applied_pointer() -> String {
 }
 
 /// The reference of a Machine for logs.
-pub(super) fn shown(machine: &Machine) -> String {
+pub(super) fn reference(machine: &Machine) -> String {
     let reference = machine.object_ref(&());
     format!("{}/{}", reference.namespace.unwrap_or_default(), reference.name.unwrap_or_default())
 }

@@ -15,7 +15,7 @@ use machines_core::understand::{Wanted, is_ours, understand};
 use operator_kit::backoff::{Backoff, spread};
 use serde_json::Value;
 
-use super::act::{Acted, shown};
+use super::act::{Acted, reference};
 use super::context::Context;
 use super::error::{Error, doing};
 use super::gather;
@@ -41,7 +41,7 @@ pub(super) async fn reconcile(object: Arc<PartialObjectMeta<Machine>>, ctx: Arc<
     };
     let machine: Machine = serde_json::from_value(machine).map_err(|error| Error::Unreadable(error.to_string()))?;
     let timer = ctx.settings.metrics.begin();
-    let done = ctx.look(&machine).await;
+    let done = ctx.reconcile_machine(&machine).await;
     timer.end(done.as_ref().err().map(Error::reason));
     let done = done?;
     ctx.failures.lock().remove(&key);
@@ -77,7 +77,7 @@ impl Context {
         spread(pauses.after(*count), &key.1, *count)
     }
 
-    async fn look(&self, machine: &Machine) -> Result<Action, Error> {
+    async fn reconcile_machine(&self, machine: &Machine) -> Result<Action, Error> {
         if machine.metadata.deletion_timestamp.is_some() {
             return self.delete(machine).await;
         }
@@ -98,7 +98,7 @@ impl Context {
         let is_waiting = outcome.problems.iter().any(|problem| waits.contains(&problem.reason));
         let is_refused = !acted.problems.is_empty();
         self.report(machine, outcome).await?;
-        tracing::debug!(controller = "Machine", machine = shown(machine), has_drift, "looked at");
+        tracing::debug!(controller = "Machine", machine = reference(machine), has_drift, "looked at");
         // Everything else is watched. Secrets and Pods are not, and a refusal may end without a
         // trace.
         if is_waiting || is_refused {

@@ -114,7 +114,7 @@ impl Glimpse {
             && (&self.manager, &self.time) != (&before.manager, &before.time)
     }
 
-    fn shown(&self) -> &str {
+    fn displayed(&self) -> &str {
         if self.value.is_empty() { "absent" } else { &self.value }
     }
 }
@@ -180,7 +180,7 @@ pub fn between(before: &BTreeMap<String, Glimpse>, after: &BTreeMap<String, Glim
             if to.is_rewritten_since(from) {
                 return format!("{pointer} was rewritten, {}", to.by());
             }
-            format!("{pointer} from {} to {}, {}", from.shown(), to.shown(), to.by())
+            format!("{pointer} from {} to {}, {}", from.displayed(), to.displayed(), to.by())
         })
         .collect()
 }
@@ -194,7 +194,7 @@ pub fn later_than(since: &str, manager: &str, fields: &BTreeMap<String, Glimpse>
         format!(
             "{} is {}, last written by field manager {} at {}",
             field.pointer,
-            field.shown(),
+            field.displayed(),
             field.manager,
             field.time
         )

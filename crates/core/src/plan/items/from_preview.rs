@@ -151,7 +151,7 @@ impl BeforeAfter {
 
     /// `item`, which was made from this change, with a message that says which values are not
     /// shown.
-    fn told(&self, mut item: PlanItem) -> PlanItem {
+    fn with_hidden_values(&self, mut item: PlanItem) -> PlanItem {
         let Review { conflicts, lost, kept, diff, shown, desired, .. } = &item.review;
         let conflicts = conflicts.iter().flat_map(|conflict| [&conflict.live, &conflict.desired]).flatten();
         let values = conflicts.map(Value::to_string).chain(item.live.moved.iter().map(|moved| moved.text.clone()));
@@ -283,7 +283,7 @@ fn applied(
         expected,
         ..item.fields
     };
-    change.told(item)
+    change.with_hidden_values(item)
 }
 
 /// `item` with its overrides and their inputs.
@@ -350,7 +350,7 @@ fn approximate(draft: &Draft, desired: &Value, states: &States<'_>, effect: Effe
         effect,
         ..Review::default()
     };
-    change.told(item)
+    change.with_hidden_values(item)
 }
 
 fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<String>, effect: Effect) -> PlanItem {
@@ -406,7 +406,7 @@ fn removal(draft: &Draft, manager: &str, states: &States<'_>, stays_for: Vec<Str
         effect,
         ..Review::default()
     };
-    change.told(item)
+    change.with_hidden_values(item)
 }
 
 /// The item of a removal whose object does not exist, or will not for long.
@@ -444,7 +444,7 @@ fn deferred(draft: &Draft, desired: &Value, after: &str) -> PlanItem {
         ),
         ..Review::default()
     };
-    change.told(item)
+    change.with_hidden_values(item)
 }
 
 fn refused(draft: &Draft, remedy: Remedy, is_temporary: bool) -> PlanItem {

@@ -47,18 +47,18 @@ pub fn rollout_of(object: &Value) -> Rollout {
         return waiting("its controller has not seen the change yet".to_owned());
     }
     if let Some(stalled) = conditions(object).find(|condition| condition.is("Stalled", "True")) {
-        return Rollout::Failed(stalled.told());
+        return Rollout::Failed(stalled.sentence());
     }
     if let Some(disabled) = disabled(object) {
-        return Rollout::Done(format!("applied, but inactive: {}", disabled.told()));
+        return Rollout::Done(format!("applied, but inactive: {}", disabled.sentence()));
     }
     let under_way = |condition: &OwnerCondition<'_>| {
         UNDER_WAY.iter().any(|name| condition.is(name, "True")) && condition.text("reason") != AVAILABLE_FOR_GOOD
     };
     match unwell(object).or_else(|| unknown(object)).or_else(|| conditions(object).find(under_way)) {
-        Some(condition) => waiting(condition.told()),
+        Some(condition) => waiting(condition.sentence()),
         None => Rollout::Done(match tainted(object) {
-            Some(tainted) => format!("in effect, except for what an annotation overrides: {}", tainted.told()),
+            Some(tainted) => format!("in effect, except for what an annotation overrides: {}", tainted.sentence()),
             None => "in effect".to_owned(),
         }),
     }
@@ -81,7 +81,7 @@ pub fn as_reported(rollout: Rollout, object: &Value) -> Rollout {
 #[must_use]
 pub fn trouble(object: &Value) -> Option<String> {
     let stalled = conditions(object).find(|condition| condition.is("Stalled", "True"));
-    stalled.or_else(|| unwell(object)).or_else(|| disabled(object)).map(|condition| condition.told())
+    stalled.or_else(|| unwell(object)).or_else(|| disabled(object)).map(|condition| condition.sentence())
 }
 
 /// Whether the owner of `object` reports conditions. Right after a change they may still describe
@@ -128,7 +128,7 @@ impl OwnerCondition<'_> {
 
     /// The condition in a sentence. Without a message it ends with the reason, which may be a
     /// sentence itself.
-    fn told(&self) -> String {
+    fn sentence(&self) -> String {
         let why = [self.text("message"), self.text("reason")].into_iter().find(|text| !text.is_empty());
         format!("{}={}: {}", self.text("type"), self.text("status"), why.unwrap_or("no reason given"))
     }

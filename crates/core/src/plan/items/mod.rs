@@ -109,7 +109,7 @@ impl Preview {
 
     /// A removal of an object that is gone, or soon will be.
     #[must_use]
-    pub fn gone(live: Option<Arc<Value>>) -> Self {
+    pub fn removal_done(live: Option<Arc<Value>>) -> Self {
         Self::Removal { live, result: None, leaves: None, stays_for: Vec::new() }
     }
 }

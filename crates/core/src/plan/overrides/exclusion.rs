@@ -101,7 +101,7 @@ impl Exclusions {
     /// Why the list can't be read: then nothing may be written.
     pub fn excludes(&self, target: &TargetRef) -> Result<Option<String>, Remedy> {
         let rules = self.0.as_ref().map_err(Clone::clone)?;
-        Ok(rules.iter().find(|rule| rule.means(target)).map(|rule| {
+        Ok(rules.iter().find(|rule| rule.covers(target)).map(|rule| {
             format!("the annotation {} excludes {} {}", profile_sdk::DISABLED_RESOURCES, rule.kind, rule.name)
         }))
     }
@@ -111,7 +111,7 @@ impl Exclusions {
     /// all configurations.
     pub fn unused<'a>(&'a self, declared: &'a [&'a Declared]) -> impl Iterator<Item = String> + 'a {
         let rules = self.0.as_deref().unwrap_or_default().iter();
-        rules.filter(|rule| !declared.iter().any(|declared| rule.may_mean(declared))).map(|rule| {
+        rules.filter(|rule| !declared.iter().any(|declared| rule.may_cover(declared))).map(|rule| {
             let namespace = rule.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
             format!(
                 "The annotation {} names {} {namespace}{}, which can't be an object of any plan.",
@@ -124,11 +124,11 @@ impl Exclusions {
 }
 
 impl Rule {
-    fn may_mean(&self, declared: &Declared) -> bool {
+    fn may_cover(&self, declared: &Declared) -> bool {
         self.kind.matches(declared.kind.kind) && declared.name.is_none_or(|name| self.name.matches(name))
     }
 
-    fn means(&self, target: &TargetRef) -> bool {
+    fn covers(&self, target: &TargetRef) -> bool {
         let namespace = target.namespace.as_deref().unwrap_or_default();
         self.kind.matches(&target.kind)
             && self.name.matches(&target.name)
