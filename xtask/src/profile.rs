@@ -13,7 +13,7 @@ const MANIFEST: &str = "crates/engine/Cargo.toml";
 /// What the template has outside of its folder: a sample, and the plan that comes of it.
 const BESIDE: [&str; 2] = [
     "samples/example-profile-dry-run.yaml",
-    "tests/cluster/snapshots/cluster__samples__sample_example-profile-dry-run.snap",
+    "tests/cluster/profiles/snapshots/cluster__profiles__samples__sample_example-profile-dry-run.snap",
 ];
 /// The longest name: it becomes a label value and part of a field manager.
 const LONGEST: usize = 40;

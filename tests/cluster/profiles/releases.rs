@@ -79,7 +79,7 @@ async fn golden_plans_on_the_real_crds() {
     let table = format!(
         "# What each profile plans on which release\n\n\
          With default options, on a cluster on which nothing of it is set yet. Checked against the real definitions of each release by\n\
-         `golden_plans_on_the_real_crds`, whose plans in full are in `tests/cluster/snapshots`. The machine-config controllers are those\n\
+         `golden_plans_on_the_real_crds`, whose plans in full are in `tests/cluster/profiles/snapshots`. The machine-config controllers are those\n\
          of the release, as tests/mco-simulator plays them.\n\n\
          | OpenShift | HyperConverged | profile | plan |\n| --- | --- | --- | --- |\n{}\n",
         rows.join("\n")
