@@ -1,7 +1,7 @@
 //! Taking a Machine away: the virtual machine first, then only claims that are provably the
 //! Machine's and that nobody wants kept.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 use machines_api::status::DiskStatus;
@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::effects::condition;
 use crate::ownership::{ClaimOwnership, claim_ownership, is_adopted, is_controlled, meta, text};
+use crate::understand::{has_disk, kept_disks};
 
 /// What is read for a deletion, at the moment of it and not from a cache.
 #[derive(Clone, Debug, Default)]
@@ -51,12 +52,18 @@ pub struct Fate {
     pub reason: String,
 }
 
-/// The next step of the deletion of `machine`. `kept` are the disks of its spec whose claims are to
-/// be kept; `never` keeps all claims.
+/// The next step of the deletion of `machine`; `never` keeps all claims.
 #[must_use]
-pub fn next(machine: &Machine, kept: &BTreeSet<String>, remains: &Remains, never: bool) -> Step {
+pub fn next(machine: &Machine, remains: &Remains, never: bool) -> Step {
     let own = remains.vm.as_ref().filter(|vm| is_controlled(machine, vm) || is_adopted(machine, vm));
     if let Some(vm) = own {
+        if has_templates(vm) && text(vm, "/metadata/deletionTimestamp").is_empty() {
+            let name = text(vm, "/metadata/name");
+            return Step::Wait(format!(
+                "VirtualMachine {name} has dataVolumeTemplates, and KubeVirt would delete their disks with it: remove them from its \
+                 spec and its owner references from the DataVolumes, or delete the VirtualMachine yourself"
+            ));
+        }
         if text(vm, "/metadata/deletionTimestamp").is_empty() {
             let (uid, resource_version) = (text(vm, "/metadata/uid"), text(vm, "/metadata/resourceVersion"));
             return Step::DeleteVm { uid: uid.to_owned(), resource_version: resource_version.to_owned() };
@@ -67,7 +74,13 @@ pub fn next(machine: &Machine, kept: &BTreeSet<String>, remains: &Remains, never
         return Step::Wait(format!("VirtualMachineInstance {} is still there", text(vmi, "/metadata/name")));
     }
     let recorded = machine.status.iter().flat_map(|status| &status.disks);
-    Step::Claims(recorded.filter_map(|disk| fate(machine, disk, kept, remains, never)).collect())
+    Step::Claims(recorded.filter_map(|disk| fate(machine, disk, remains, never)).collect())
+}
+
+/// Whether a virtual machine owns disks that are deleted with it (K12).
+#[must_use]
+pub fn has_templates(vm: &Value) -> bool {
+    vm.pointer("/spec/dataVolumeTemplates").and_then(Value::as_array).is_some_and(|templates| !templates.is_empty())
 }
 
 fn waiting(vm: &Value, vmi: Option<&Value>) -> String {
@@ -81,7 +94,7 @@ fn waiting(vm: &Value, vmi: Option<&Value>) -> String {
     }
 }
 
-fn fate(machine: &Machine, disk: &DiskStatus, kept: &BTreeSet<String>, remains: &Remains, never: bool) -> Option<Fate> {
+fn fate(machine: &Machine, disk: &DiskStatus, remains: &Remains, never: bool) -> Option<Fate> {
     let name = disk.pvc_name.clone()?;
     let claim = remains.claims.get(&name)?;
     let keep = |reason: String| Some(Fate { claim: name.clone(), delete: None, reason });
@@ -98,8 +111,12 @@ fn fate(machine: &Machine, disk: &DiskStatus, kept: &BTreeSet<String>, remains: 
     if never {
         return keep("the operator runs with --disk-deletion=Never".to_owned());
     }
-    if disk.name.as_ref().is_some_and(|name| kept.contains(name)) {
+    let name_of_disk = disk.name.as_deref().unwrap_or_default();
+    if kept_disks(&machine.spec).contains(name_of_disk) {
         return keep("onDelete of its disk is Keep".to_owned());
+    }
+    if !has_disk(&machine.spec, name_of_disk) {
+        return keep("its disk has left the spec".to_owned());
     }
     if is_keep(of_machine) || is_keep(meta(claim, "annotations", ON_DELETE)) {
         return keep(format!("the annotation {ON_DELETE} is Keep"));

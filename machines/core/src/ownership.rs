@@ -31,6 +31,14 @@ pub fn is_controlled(machine: &Machine, object: &Value) -> bool {
     !uid.is_empty() && references.into_iter().flatten().any(|reference| text(reference, "/uid") == uid)
 }
 
+/// Whether the operator has created `claim` for this very Machine, and not for an earlier one of
+/// its name.
+#[must_use]
+pub fn is_created_for(machine: &Machine, claim: &Value) -> bool {
+    let uid = machine.uid().unwrap_or_default();
+    !uid.is_empty() && meta(claim, "annotations", MACHINE_UID) == uid
+}
+
 /// How a claim belongs to a Machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimOwnership {
@@ -52,10 +60,12 @@ pub fn claim_ownership(machine: &Machine, claim: &Value) -> ClaimOwnership {
     let entry = recorded.into_iter().find(|disk| disk.pvc_name.as_deref() == Some(name));
     let is_labelled =
         meta(claim, "labels", MANAGED_BY) == MANAGER && meta(claim, "labels", MACHINE_LABEL) == machine.name_any();
-    let own_uid = machine.uid().unwrap_or_default();
-    let is_created_for = !own_uid.is_empty() && meta(claim, "annotations", MACHINE_UID) == own_uid;
+    let is_created_for = is_created_for(machine, claim);
     match entry.and_then(|disk| disk.uuid.as_deref()) {
-        Some(recorded) if recorded == uid && is_labelled => ClaimOwnership::Ours,
+        Some(recorded) if recorded == uid && is_labelled && is_created_for => ClaimOwnership::Ours,
+        // Once taken over, it stays so without the annotation; labels may come from an earlier
+        // Machine.
+        Some(recorded) if recorded == uid => ClaimOwnership::Adopted,
         // The intent was recorded, and then the process ended before it could record the uid.
         None if entry.is_some() && is_labelled && is_created_for => ClaimOwnership::Ours,
         _ if is_adopted(machine, claim) => ClaimOwnership::Adopted,

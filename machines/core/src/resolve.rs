@@ -204,7 +204,7 @@ fn cloud_init(wanted: &Wanted, facts: &Facts, problems: &mut Vec<Problem>) -> Op
     let mut own = BTreeMap::new();
     let mut secret = |source: &Option<DataSource>, keys: [&'static str; 2]| {
         let source = source.as_ref()?;
-        if facts.cloud_init_is_settled {
+        if facts.cloud_init_is_settled && !matches!(source, DataSource::Text(_)) {
             return Some(match source {
                 DataSource::Secret { name, key, .. } if key.as_deref().is_none_or(|key| keys.contains(&key)) => {
                     name.clone()

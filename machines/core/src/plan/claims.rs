@@ -35,15 +35,19 @@ pub(super) fn plan(machine: &Machine, resolved: &Resolved, live: &Live, plan: &m
             Some(claim) => {
                 let ownership = claim_ownership(machine, claim);
                 if !attached.contains_key(&disk.name) {
-                    may_be_attached(machine, claim, ownership, live.users.get(&name), &path, &mut plan.problems);
-                }
-                if ownership != ClaimOwnership::Foreign {
-                    status.uuid = Some(identity(claim).0);
+                    let users = live.users.get(&name);
+                    may_be_attached(machine, claim, ownership, users, &path, &mut plan.problems);
+                    twice(&attached, &name, &path, &mut plan.problems);
                 }
                 describe(claim, &mut status);
-                edits((disk, found), claim, &path, plan);
+                if ownership == ClaimOwnership::Foreign {
+                    grown_by_its_owner(disk, claim, &path, plan);
+                } else {
+                    status.uuid = Some(identity(claim).0);
+                    edits((disk, found), claim, &path, plan);
+                }
             }
-            None if was_there(machine, &name) => {
+            None if was_there(machine, &name) || attached.contains_key(&disk.name) => {
                 let message = format!(
                     "the claim {name} of this disk is gone, and an empty one would not be the same: restore it and allow its use with \
                      kubectl annotate machine {} {ADOPT}=UID, or start over with a disk of another name",
@@ -69,8 +73,11 @@ pub(super) fn plan(machine: &Machine, resolved: &Resolved, live: &Live, plan: &m
 pub fn attached(vm: Option<&Value>) -> BTreeMap<String, String> {
     let volumes = vm.and_then(|vm| vm.pointer("/spec/template/spec/volumes")).and_then(Value::as_array);
     let claim = |volume: &Value| {
-        let claim = text(volume, "/persistentVolumeClaim/claimName");
-        (!claim.is_empty()).then(|| (text(volume, "/name").to_owned(), claim.to_owned()))
+        // The claim of a DataVolume has its name. The image is no disk of the Machine.
+        let named = ["/persistentVolumeClaim/claimName", "/dataVolume/name"].map(|pointer| text(volume, pointer));
+        let claim = named.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+        (!claim.is_empty() && text(volume, "/name") != names::ISO_VOLUME)
+            .then(|| (text(volume, "/name").to_owned(), claim.to_owned()))
     };
     volumes.into_iter().flatten().filter_map(claim).collect()
 }
@@ -116,6 +123,30 @@ fn may_be_attached(
                 users.join(" and ")
             ),
         );
+    }
+}
+
+/// A claim that another volume of the machine has would be written by two devices.
+fn twice(attached: &BTreeMap<String, String>, name: &str, path: &str, problems: &mut Vec<Problem>) {
+    if let Some((volume, _)) = attached.iter().find(|(_, claim)| *claim == name) {
+        let message = format!(
+            "volume {volume} of this machine has the claim {name} already, and two devices would destroy its data: remove that volume, \
+             such as with virtctl removevolume"
+        );
+        problems.push(Problem::new(Reason::DiskInUse, path, message));
+    }
+}
+
+/// A claim that the machine has attached, and that is not the Machine's: its size is not ours.
+fn grown_by_its_owner(disk: &WantedDisk, claim: &Value, path: &str, plan: &mut Plan) {
+    let now = text(claim, SIZE);
+    let is_smaller = bytes(&json!(now)).zip(bytes(&json!(disk.size))).is_some_and(|(now, wanted)| now < wanted);
+    if is_smaller && disk.index.is_some() {
+        let (name, uid) = (text(claim, "/metadata/name"), text(claim, "/metadata/uid"));
+        let reason = format!(
+            "the claim {name} is not this Machine's and is not grown: add its uid {uid} to the annotation {ADOPT}, or put {now} back"
+        );
+        refuse(plan, &format!("{path}.size"), Some(now), &disk.size, reason);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Comparing objects by what one of them says: what it leaves out may be anything.
 
+use object::quantity;
 use serde_json::Value;
 
 /// A field with another value.
@@ -18,14 +19,19 @@ pub struct Change {
 #[must_use]
 pub fn covers(live: &Value, desired: &Value) -> bool {
     match (live, desired) {
-        (Value::Object(live), Value::Object(desired)) => {
-            desired.iter().all(|(key, value)| live.get(key).is_some_and(|live| covers(live, value)))
-        }
+        (Value::Object(live), Value::Object(desired)) => desired.iter().all(|(key, value)| {
+            live.get(key).is_some_and(|live| is_same_amount(key, live, value) || covers(live, value))
+        }),
         (Value::Array(live), Value::Array(desired)) => {
             live.len() == desired.len() && live.iter().zip(desired).all(|(live, desired)| covers(live, desired))
         }
         (live, desired) => live == desired,
     }
+}
+
+/// KubeVirt writes amounts of memory in its own spelling: 8192Mi becomes 8Gi.
+fn is_same_amount(key: &str, one: &Value, other: &Value) -> bool {
+    key == "guest" && quantity::amount(one).is_some() && quantity::amount(one) == quantity::amount(other)
 }
 
 /// What `desired` says otherwise than `now`. Entries of lists are compared by name; one that only
@@ -43,6 +49,7 @@ fn compare(now: &Value, desired: &Value, path: String, found: &mut Vec<Change>) 
         (Value::Object(now), Value::Object(desired)) => {
             for (key, value) in desired {
                 match now.get(key) {
+                    Some(now) if is_same_amount(key, now, value) => {}
                     Some(now) => compare(now, value, below(key), found),
                     None => found.push(Change { path: below(key), from: None, to: Some(value.clone()) }),
                 }

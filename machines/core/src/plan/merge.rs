@@ -2,6 +2,7 @@
 //! into them: hot-plugged disks, MAC addresses from a pool, interfaces. What is theirs is kept, by
 //! name.
 
+use machines_api::RunStrategy;
 use serde_json::{Value, json};
 
 use super::APPLIED;
@@ -47,11 +48,18 @@ pub(super) fn keep_what_others_wrote(desired: &mut Value, live: &Value, resolved
     power(desired, live, resolved);
     identity(desired, live);
     queues(desired, live);
-    // An owner reference of ours is written as it is; those of others are theirs.
-    if live.pointer("/spec/running").is_some()
-        && let Some(spec) = desired.get_mut("spec").and_then(Value::as_object_mut)
-    {
-        spec.remove("runStrategy");
+    old_power(desired, live, resolved);
+}
+
+/// A machine that was made with `running` keeps it: beside `runStrategy` it is refused (K1).
+fn old_power(desired: &mut Value, live: &Value, resolved: &Resolved) {
+    let (Some(_), Some(spec)) = (live.pointer("/spec/running"), desired.get_mut("spec").and_then(Value::as_object_mut))
+    else {
+        return;
+    };
+    spec.remove("runStrategy");
+    if let Some(strategy) = resolved.wanted.run_strategy {
+        spec.insert("running".to_owned(), json!(strategy != RunStrategy::Halted));
     }
 }
 
@@ -103,6 +111,10 @@ fn disk(desired: Value, live: Value) -> Value {
 /// A volume has one source, and a network one kind. One that is the same keeps what others have
 /// added to it.
 fn volume(desired: Value, live: Value) -> Value {
+    let claim = text(&desired, "/persistentVolumeClaim/claimName");
+    if !claim.is_empty() && text(&live, "/dataVolume/name") == claim {
+        return live;
+    }
     if super::covers(&live, &desired) { live } else { desired }
 }
 

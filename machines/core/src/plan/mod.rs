@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 pub use claims::attached;
 pub use leaves::{Change, changes, covers};
 
+use crate::deletion::has_templates;
 use crate::effects::{self, Effect, Situation};
 use crate::facts::KubeVirt;
 use crate::objects;
@@ -161,6 +162,14 @@ fn names_are_free(machine: &Machine, resolved: &Resolved, live: &Live, problems:
         );
         problems.push(Problem::new(Reason::NameTaken, "metadata.name", message));
     }
+    if let Some(vm) = live.vm.as_ref().filter(|vm| has_templates(vm) && !is_controlled(machine, vm)) {
+        let message = format!(
+            "VirtualMachine {} has dataVolumeTemplates, and its disks would be deleted with it: remove them from its spec and its owner \
+             references from the DataVolumes before the Machine takes it over",
+            text(vm, "/metadata/name")
+        );
+        problems.push(Problem::new(Reason::NameTaken, "metadata.name", message));
+    }
     if live.vm.is_none() && live.vmi.is_some() {
         let message =
             format!("VirtualMachineInstance {name} runs without a VirtualMachine: delete it, or rename the Machine");
@@ -185,7 +194,7 @@ fn preview_of_adoption(
     if is_taken && live.vm.is_some() {
         let mut preview = Plan::default();
         virtual_machine(resolved, live, kubevirt, names, &mut preview);
-        plan.pending = preview.pending;
+        plan.pending.extend(preview.pending);
     }
 }
 
@@ -273,9 +282,15 @@ fn virtual_machine(
             reason,
         ));
     }
-    if let Some(change) = changes(&vm["spec"], &json!({"runStrategy": desired["spec"]["runStrategy"]})).first() {
+    let power = |spec: &Value| -> Value {
+        let fields = ["runStrategy", "running"]
+            .into_iter()
+            .filter_map(|field| Some((field.to_owned(), spec.get(field)?.clone())));
+        Value::Object(fields.collect())
+    };
+    if let Some(change) = changes(&vm["spec"], &power(&desired["spec"])).first() {
         let reason = "KubeVirt starts or stops the machine at once".to_owned();
-        plan.pending.push(pending("VirtualMachine/spec.runStrategy", change, Effect::Live, reason));
+        plan.pending.push(pending(&format!("VirtualMachine/spec.{}", change.path), change, Effect::Live, reason));
     }
     let is_edited = meta(vm, "annotations", APPLIED) != text_of(&desired);
     let is_covered = covers(vm, &desired);

@@ -32,7 +32,7 @@ pub(super) fn of(machine: &Machine, outcome: &Outcome<'_>, phase: Phase) -> Vec<
     let mut conditions = vec![ready(outcome, phase), virtual_machine(outcome), storage(outcome), network(outcome)];
     let mut exception =
         |kind: &str, reason: &str, message: String| conditions.push(new(kind, Some(true), reason, message));
-    if phase == Phase::Failed {
+    if phase == Phase::Failed || phase::is_stalled(outcome) {
         exception("Stalled", &phase::reason(outcome, phase), phase::message(outcome, phase));
     }
     let taken: Vec<_> =
@@ -125,6 +125,9 @@ fn storage(outcome: &Outcome<'_>) -> Condition {
     let problems = about(outcome, &[Reason::StorageClassNotFound, Reason::DiskConflict, Reason::DiskInUse]);
     if let Some(first) = problems.first() {
         return new("StorageReady", Some(false), first.reason.name(), in_sentences(&problems));
+    }
+    if outcome.plan.is_none() {
+        return new("StorageReady", None, "StorageUnknown", "the claims have not been looked up".to_owned());
     }
     let is_bound = |claim: &&Value| text(claim, "/status/phase") == "Bound";
     let waiting: Vec<_> =

@@ -77,21 +77,19 @@ fn failure(vm: &Value) -> Option<(Reason, String)> {
 }
 
 pub(super) fn of(outcome: &Outcome<'_>) -> Phase {
-    if let Some(phase) = outcome.vm.filter(|_| outcome.problems.is_empty()).map(|vm| of_vm(vm, outcome.vmi)) {
-        return phase;
+    // What runs keeps its phase, whatever stands in the way of an edit.
+    match outcome.vm {
+        Some(vm) => of_vm(vm, outcome.vmi),
+        None if outcome.deleting.is_some() => Phase::Stopped,
+        None if is_stalled(outcome) => Phase::Failed,
+        None if outcome.problems.is_empty() => Phase::Creating,
+        None => Phase::Pending,
     }
-    if outcome.deleting.is_some() {
-        return Phase::Stopped;
-    }
-    match outcome.problems.iter().any(|problem| problem.reason.is_final()) {
-        true => Phase::Failed,
-        // What runs keeps its phase while a later edit waits for something.
-        false => match outcome.vm {
-            Some(vm) if !outcome.problems.is_empty() => of_vm(vm, outcome.vmi),
-            _ if outcome.problems.is_empty() => Phase::Creating,
-            _ => Phase::Pending,
-        },
-    }
+}
+
+/// Whether only a person can go on.
+pub(super) fn is_stalled(outcome: &Outcome<'_>) -> bool {
+    outcome.problems.iter().any(|problem| problem.reason.is_final())
 }
 
 fn of_vm(vm: &Value, vmi: Option<&Value>) -> Phase {

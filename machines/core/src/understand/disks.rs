@@ -34,7 +34,7 @@ const ACCESS_MODES: [&str; 4] = ["ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany
 const VOLUME_MODES: [&str; 2] = ["Filesystem", "Block"];
 const BUSES: [&str; 3] = ["virtio", "sata", "scsi"];
 /// The disk that a template brings.
-const ROOT: &str = "root";
+pub(super) const ROOT: &str = "root";
 
 /// The disks of a Machine called `machine`. `root` is the size of the template's disk.
 pub(super) fn disks(

@@ -83,6 +83,14 @@ pub fn kept_disks(spec: &MachineSpec) -> BTreeSet<String> {
     kept.map(|(index, disk)| disks::name(disk, index)).collect()
 }
 
+/// Whether a spec has a disk of this name; it need not be valid otherwise.
+#[must_use]
+pub fn has_disk(spec: &MachineSpec, name: &str) -> bool {
+    let listed = spec.disks.as_deref().unwrap_or_default();
+    let is_from_template = name == disks::ROOT && (spec.template.is_some() || listed.is_empty());
+    is_from_template || listed.iter().enumerate().any(|(index, disk)| disks::name(disk, index) == name)
+}
+
 /// Whether this operator is responsible for a Machine.
 #[must_use]
 pub fn is_ours(spec: &MachineSpec) -> bool {

@@ -37,19 +37,19 @@ fn v4_v5_a_deletion_waits_for_the_machine_and_keeps_what_it_does_not_own() {
         Remains { vm: live.vm.clone(), vmi: live.vmi.clone(), claims: live.claims.clone(), ..Remains::default() };
     let kept = kept_disks(&machine.spec);
     assert_eq!(kept, BTreeSet::from(["a".to_owned()]));
-    assert!(matches!(next(&machine, &kept, &remains, false), Step::DeleteVm { .. }));
+    assert!(matches!(next(&machine, &remains, false), Step::DeleteVm { .. }));
     remains.vm.as_mut().unwrap()["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert!(matches!(next(&machine, &kept, &remains, false), Step::Wait(_)));
+    assert!(matches!(next(&machine, &remains, false), Step::Wait(_)));
     remains.vm = None;
-    assert!(matches!(next(&machine, &kept, &remains, false), Step::Wait(_)), "the instance is still there");
+    assert!(matches!(next(&machine, &remains, false), Step::Wait(_)), "the instance is still there");
     remains.vmi = None;
     // One was made anew by somebody, one is used by somebody.
     remains.claims.get_mut("web-b").unwrap()["metadata"]["uid"] = json!("another");
     remains.users.insert("web-c".to_owned(), vec!["Pod copier".to_owned()]);
-    let Step::Claims(fates) = next(&machine, &kept, &remains, false) else { panic!("all is gone") };
+    let Step::Claims(fates) = next(&machine, &remains, false) else { panic!("all is gone") };
     let deleted: Vec<_> = fates.iter().filter(|fate| fate.delete.is_some()).map(|fate| fate.claim.as_str()).collect();
     assert_eq!((deleted, fates.len()), (vec!["web-root"], 4));
-    let Step::Claims(fates) = next(&machine, &kept, &remains, true) else { panic!("all is gone") };
+    let Step::Claims(fates) = next(&machine, &remains, true) else { panic!("all is gone") };
     assert!(fates.iter().all(|fate| fate.delete.is_none()), "with Never no claim is deleted");
 }
 
@@ -60,7 +60,7 @@ fn v3_a_foreign_virtual_machine_outlives_the_machine() {
     let mut foreign = live.vm.unwrap();
     foreign["metadata"]["ownerReferences"] = json!([]);
     let remains = Remains { vm: Some(foreign), vmi: live.vmi, ..Remains::default() };
-    assert_eq!(next(&machine, &BTreeSet::new(), &remains, false), Step::Claims(Vec::new()));
+    assert_eq!(next(&machine, &remains, false), Step::Claims(Vec::new()));
 }
 
 /// V2: a claim of the wanted name is used only if the Machine's status knows it.
@@ -268,6 +268,6 @@ fn a_virtual_machine_of_the_go_program_is_adopted_without_a_restart() {
     let remains = Remains { claims: live.claims, ..Remains::default() };
     let mut told = machine.clone();
     told.status = Some(machines_api::status::MachineStatus { disks: plan.disks, ..Default::default() });
-    let Step::Claims(fates) = next(&told, &BTreeSet::new(), &remains, false) else { panic!("all is gone") };
+    let Step::Claims(fates) = next(&told, &remains, false) else { panic!("all is gone") };
     assert!(fates.iter().all(|fate| fate.delete.is_none()), "{fates:?}");
 }

@@ -5,5 +5,6 @@
 
 mod defects;
 mod properties;
+mod sacred;
 mod traps;
 mod world;

@@ -24,7 +24,8 @@ use crate::cluster::reader::Reader;
 use crate::controller::gather;
 use operator_kit::command::{CommandFailure, DIFFERENT, FAILED, SAME, print};
 
-/// Print what applying a Machine would do: the difference of each object, computed by the API server, and the effect on the running machine. Writes nothing.
+/// Print what applying a Machine would do: the difference of each object, computed by the API
+/// server, and the effect on the running machine. Writes nothing.
 ///
 /// Exit codes: 0 no differences, 1 differences, 2 the Machine is refused or the command failed.
 #[derive(Debug, Args)]

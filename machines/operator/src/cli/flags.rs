@@ -26,7 +26,8 @@ pub(super) fn with_defaults(run: Command) -> Command {
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(super) struct RunFlags {
-    /// Kubeconfig of the cluster. If unset: KUBECONFIG, then ~/.kube/config, then the Pod's service account.
+    /// Kubeconfig of the cluster. If unset: KUBECONFIG, then ~/.kube/config, then the Pod's service
+    /// account.
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
 
@@ -34,11 +35,13 @@ pub(super) struct RunFlags {
     #[arg(long, value_name = "NUMBER", env = "MAX_CONCURRENT_RECONCILES", default_value = "5", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(super) max_concurrent_reconciles: u16,
 
-    /// The longest pause between two tries of a Machine that something stands in the way of. Machines at rest are not looked at: everything is watched.
+    /// The longest pause between two tries of a Machine that something stands in the way of.
+    /// Machines at rest are not looked at: everything is watched.
     #[arg(long, value_name = "DURATION", env = "RECONCILE_INTERVAL", default_value = "30s", value_parser = duration)]
     pub(super) reconcile_interval: Duration,
 
-    /// What becomes of claims when a Machine is deleted: Delete those that are provably its own and not marked to be kept, or Never delete any.
+    /// What becomes of claims when a Machine is deleted: Delete those that are provably its own and
+    /// not marked to be kept, or Never delete any.
     #[arg(long, value_name = "POLICY", env = "DISK_DELETION", default_value = "Delete")]
     pub(super) disk_deletion: DiskDeletion,
 

@@ -13,7 +13,8 @@ use machines_core::{objects, plan};
 use super::file::{Contents, FileFlag, contents};
 use operator_kit::command::{CommandFailure, print};
 
-/// Print the objects that a Machine becomes, without asking a cluster. What the Machine names is assumed to exist; a MachineClass has to be in the file.
+/// Print the objects that a Machine becomes, without asking a cluster. What the Machine names is
+/// assumed to exist; a MachineClass has to be in the file.
 #[derive(Debug, Args)]
 pub(super) struct RenderFlags {
     #[command(flatten)]

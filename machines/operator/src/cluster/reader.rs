@@ -110,18 +110,36 @@ impl Reader {
     }
 
     /// The Pods in a namespace that use a claim and have not ended: those that stay, and those that
-    /// are about to go.
+    /// are about to go. Without those of the virtual machine called `own`, if it is given.
     ///
     /// # Errors
     /// The API server did not answer, or refused.
-    pub async fn pods_with(&self, namespace: &str, claim: &str) -> Result<(Vec<String>, Vec<String>), ClusterError> {
+    pub async fn pods_with(
+        &self,
+        namespace: &str,
+        claim: &str,
+        own: Option<&str>,
+    ) -> Result<(Vec<String>, Vec<String>), ClusterError> {
         let pods = self.cluster.list_in(&kinds::POD.served(), namespace).await?;
         let is_over = |pod: &Value| matches!(text_at(pod, "/status/phase"), "Succeeded" | "Failed");
         let uses = |pod: &&Value| {
             let volumes = pod.pointer("/spec/volumes").and_then(Value::as_array).into_iter().flatten();
             volumes.into_iter().any(|volume| text_at(volume, "/persistentVolumeClaim/claimName") == claim)
         };
-        let using = pods.iter().filter(|pod| !is_over(pod)).filter(uses);
+        // virt-launcher's Pod belongs to the instance, and Pods of hot-plugged disks belong to that
+        // Pod.
+        let is_own = |pod: &&Value| {
+            let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+            owners.into_iter().any(|owner| {
+                let name = text_at(owner, "/name");
+                own.is_some_and(|own| match text_at(owner, "/kind") {
+                    "VirtualMachineInstance" => name == own,
+                    "Pod" => name.starts_with(&format!("virt-launcher-{own}-")),
+                    _ => false,
+                })
+            })
+        };
+        let using = pods.iter().filter(|pod| !is_over(pod) && !is_own(pod)).filter(uses);
         let (leaving, staying): (Vec<_>, Vec<_>) =
             using.partition(|pod| !text_at(pod, "/metadata/deletionTimestamp").is_empty());
         let names = |pods: Vec<&Value>| pods.iter().map(|pod| text_at(pod, "/metadata/name").to_owned()).collect();

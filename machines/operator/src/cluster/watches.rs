@@ -125,7 +125,10 @@ impl Watches {
                 tokio::select! {
                     event = events.next() => match event {
                         Some(Ok(event)) => {
-                            failures = 0;
+                            // Each list begins with an event of its own, also one that fails.
+                            if !matches!(event, Event::Init) {
+                                failures = 0;
+                            }
                             self.take(kind, event);
                         }
                         Some(Err(error)) => break Some(error),

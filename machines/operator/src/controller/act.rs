@@ -58,15 +58,11 @@ impl Context {
         if plan.writes.is_empty() {
             return Ok(acted);
         }
-        let mut mode = ApplyMode::Real;
+        let mut decided = Vec::new();
         for write in &plan.writes {
             match self.try_out(machine, write).await? {
-                Ok(Verdict::Write(found)) => {
-                    if matches!(write, Write::ApplyVm { .. }) {
-                        mode = found;
-                    }
-                }
-                Ok(Verdict::Leave(drift)) => acted.drift = drift,
+                Ok(Verdict::Write(mode)) => decided.push((write, mode)),
+                Ok(Verdict::Leave(drift)) => acted.drift.extend(drift),
                 Err(problem) => acted.problems.push(problem),
             }
         }
@@ -76,9 +72,18 @@ impl Context {
         if plan.writes.iter().any(|write| matches!(write, Write::CreateClaim(_))) {
             record(&plan.disks).await?;
         }
-        for write in &plan.writes {
-            if acted.drift.is_empty() || !matches!(write, Write::ApplyVm { .. }) {
-                self.write(machine, write, mode, &mut acted).await?;
+        for (write, mode) in decided {
+            match self.write(machine, write, mode, &mut acted).await {
+                Ok(()) => {}
+                // What the server will refuse again is told; a claim that can't grow holds nothing
+                // else up.
+                Err(Error::Request { doing, source }) if is_refusal(&source) => {
+                    acted.problems.push(refused(&doing, &source));
+                    if !matches!(write, Write::GrowClaim { .. }) {
+                        break;
+                    }
+                }
+                Err(error) => return Err(error),
             }
         }
         if let Some(vm) = acted.vm.as_ref().filter(|_| !plan.drift.is_empty()) {
@@ -104,20 +109,31 @@ impl Context {
             Ok(_) => Ok(Ok(Verdict::Write(ApplyMode::Real))),
             Err(ClusterError::Conflicts(conflicts)) => {
                 let only_lists = matches!(write, Write::ApplyVm { only_lists: true, .. });
-                Ok(Ok(self.judge(machine, kind, object, &conflicts, only_lists).await?))
+                let verdict = self.judge(machine, kind, object, &conflicts, only_lists).await?;
+                if let Verdict::Write(_) = verdict {
+                    // Without the conflicts there may be another refusal behind them.
+                    let forced = ApplyMode::ForcedDryRun;
+                    let tried = self.cluster.apply(&kind.served(), object, MANAGER, forced, &precondition).await;
+                    match tried {
+                        Ok(_) => {}
+                        Err(error) if is_refusal(&error) => {
+                            return Ok(Err(Problem::new(
+                                reason_of(&error),
+                                "",
+                                format!("{what}: {}", error.displayed()),
+                            )));
+                        }
+                        Err(error) => return doing(what, Err(error)),
+                    }
+                }
+                Ok(Ok(verdict))
             }
-            Err(ClusterError::Refused(refusal)) => {
-                let reason = if refusal.message.contains("exceeded quota") {
-                    Reason::InsufficientResources
-                } else {
-                    Reason::KubeVirtApiError
-                };
-                // What is refused is an object that was made from the Machine: it holds no secret.
-                let said = if kind == kinds::SECRET { refusal.to_string() } else { refusal.message.clone() };
-                let message = format!("{} {} is refused: {said}", kind.kind, text_at(object, "/metadata/name"));
-                Ok(Err(Problem::new(reason, "", message)))
+            Err(error) if is_refusal(&error) => {
+                // What is refused was made from the Machine, and only a Secret holds what it must
+                // not tell.
+                let shown = if kind == kinds::SECRET { error.displayed() } else { server_words(&error) };
+                Ok(Err(Problem::new(reason_of(&error), "", format!("{what}: {shown}"))))
             }
-            Err(ClusterError::Webhook { message }) => Ok(Err(Problem::new(Reason::KubeVirtApiError, "", message))),
             Err(error) => doing(what, Err(error)),
         }
     }
@@ -140,6 +156,10 @@ impl Context {
             .iter()
             .map(|(field, manager)| (object::fields::from_cause(field, &objects), manager.as_str()))
             .collect();
+        // A change of somebody else that was told stays until a person decides.
+        let told =
+            machine.status.iter().flat_map(|status| &status.conditions).any(|condition| condition.kind == "Drifted");
+        let only_lists = only_lists && !told;
         let is_shared = |path: &FieldPath| SHARED_LISTS.contains(&path.pointer(&live).as_str());
         let named = machine.annotations().get(TAKE_BACK).map(String::as_str).unwrap_or_default();
         // Who runs the machine is the Machine's to say, if it does.
@@ -181,7 +201,7 @@ impl Context {
                 self.apply(object, None, ApplyMode::Real).await?;
             }
             Write::ApplySecret { object, live } => {
-                self.apply(object, live.as_ref(), ApplyMode::Real).await?;
+                self.apply(object, live.as_ref(), mode).await?;
             }
             Write::ApplyVm { object, live, .. } => {
                 let written = self.apply(object, live.as_ref(), mode).await?;
@@ -263,6 +283,30 @@ fn precondition(live: Option<&(String, String)>) -> Precondition {
             Precondition::Exactly { uid: uid.clone(), resource_version: resource_version.clone() }
         }
     }
+}
+
+/// Whether the server will answer the same way until somebody changes something.
+fn is_refusal(error: &ClusterError) -> bool {
+    matches!(error, ClusterError::Refused(_) | ClusterError::Conflicts(_) | ClusterError::Webhook { .. })
+}
+
+fn reason_of(error: &ClusterError) -> Reason {
+    match error {
+        ClusterError::Refused(refusal) if refusal.message.contains("exceeded quota") => Reason::InsufficientResources,
+        _ => Reason::KubeVirtApiError,
+    }
+}
+
+/// The words of the server, where they can quote no secret.
+fn server_words(error: &ClusterError) -> String {
+    match error {
+        ClusterError::Refused(refusal) => refusal.message.clone(),
+        other => other.displayed(),
+    }
+}
+
+fn refused(doing: &str, error: &ClusterError) -> Problem {
+    Problem::new(reason_of(error), "", format!("{doing}: {}", error.displayed()))
 }
 
 /// Where a VirtualMachine has the record of what the operator wrote.

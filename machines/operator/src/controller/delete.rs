@@ -4,8 +4,8 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use machines_api::{FINALIZER, GO_FINALIZER, Machine};
 use machines_core::deletion::{Fate, Remains, Step, next};
+use machines_core::ownership::{is_adopted, is_controlled};
 use machines_core::report::Outcome;
-use machines_core::understand::kept_disks;
 
 use super::context::{Context, DiskDeletion};
 use super::error::{Error, doing};
@@ -29,7 +29,7 @@ impl Context {
             ));
         }
         let never = self.settings.disk_deletion == DiskDeletion::Never;
-        match next(machine, &kept_disks(&machine.spec), &remains, never) {
+        match next(machine, &remains, never) {
             Step::DeleteVm { uid, resource_version } => {
                 let (namespace, name) = (machine.namespace().unwrap_or_default(), machine.name_any());
                 let object = (Some(namespace.as_str()), name.as_str());
@@ -57,7 +57,8 @@ impl Context {
             vmi: doing("reading the VirtualMachineInstance", reader.get(kinds::VMI, &namespace, &name).await)?,
             ..Remains::default()
         };
-        if remains.vm.is_some() || remains.vmi.is_some() {
+        let is_own = remains.vm.as_ref().is_some_and(|vm| is_controlled(machine, vm) || is_adopted(machine, vm));
+        if is_own || (remains.vm.is_none() && remains.vmi.is_some()) {
             return Ok(remains);
         }
         for claim in machine.status.iter().flat_map(|status| &status.disks).filter_map(|disk| disk.pvc_name.clone()) {
@@ -74,7 +75,7 @@ impl Context {
     async fn leaving_pod(&self, machine: &Machine, remains: &Remains) -> Result<Option<String>, Error> {
         let namespace = machine.namespace().unwrap_or_default();
         for claim in remains.claims.keys() {
-            let pods = self.reader.pods_with(&namespace, claim).await;
+            let pods = self.reader.pods_with(&namespace, claim, None).await;
             let (_, leaving) = doing("looking for who uses a claim", pods)?;
             if let Some(pod) = leaving.into_iter().next() {
                 return Ok(Some(pod));

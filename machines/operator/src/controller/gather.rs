@@ -237,7 +237,7 @@ async fn claims(reader: &Reader, machine: &Machine, resolved: &Resolved, live: &
 pub async fn users(reader: &Reader, namespace: &str, own: &str, claim: &str) -> Result<Vec<String>, ClusterError> {
     let machines = reader.virtual_machines_with(namespace, claim).await?;
     let machines = machines.into_iter().filter(|name| name != own).map(|name| format!("VirtualMachine {name}"));
-    let (staying, leaving) = reader.pods_with(namespace, claim).await?;
+    let (staying, leaving) = reader.pods_with(namespace, claim, Some(own)).await?;
     let pods = staying.into_iter().map(|name| format!("Pod {name}"));
     let leaving = leaving.into_iter().map(|name| format!("Pod {name}, which is about to end,"));
     Ok(machines.chain(pods).chain(leaving).collect())

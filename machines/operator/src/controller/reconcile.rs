@@ -44,7 +44,9 @@ pub(super) async fn reconcile(object: Arc<PartialObjectMeta<Machine>>, ctx: Arc<
     let done = ctx.reconcile_machine(&machine).await;
     timer.end(done.as_ref().err().map(Error::reason));
     let done = done?;
-    ctx.failures.lock().remove(&key);
+    if done == Action::await_change() {
+        ctx.failures.lock().remove(&key);
+    }
     Ok(done)
 }
 
@@ -78,11 +80,11 @@ impl Context {
     }
 
     async fn reconcile_machine(&self, machine: &Machine) -> Result<Action, Error> {
-        if machine.metadata.deletion_timestamp.is_some() {
-            return self.delete(machine).await;
-        }
         if !is_ours(&machine.spec) {
             return self.leave(machine).await;
+        }
+        if machine.metadata.deletion_timestamp.is_some() {
+            return self.delete(machine).await;
         }
         let gathered = self.gather(machine).await?;
         if !machine.finalizers().iter().any(|name| name == FINALIZER) {

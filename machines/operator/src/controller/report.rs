@@ -5,6 +5,7 @@ use advisor_cluster::ClusterError;
 use kube::ResourceExt;
 use machines_api::status::DiskStatus;
 use machines_api::{FINALIZER, GO_FINALIZER, Machine};
+use machines_core::ownership::{is_controlled, is_created_for};
 use machines_core::report::{Outcome, Phase, status};
 use machines_core::understand::is_ours;
 use operator_kit::clock;
@@ -23,6 +24,7 @@ pub(super) struct Definition {
     version: String,
     lacking: Vec<String>,
     status: Vec<String>,
+    conditions: Vec<String>,
 }
 
 impl Context {
@@ -33,8 +35,8 @@ impl Context {
         let mut found = status(machine, &outcome, &clock::now().to_string());
         // The uid of a claim that was just created is known from the answer.
         for disk in &mut found.disks {
-            let created =
-                outcome.claims.iter().find(|claim| claim["metadata"]["name"].as_str() == disk.pvc_name.as_deref());
+            let is_its = |claim: &&&Value| claim["metadata"]["name"].as_str() == disk.pvc_name.as_deref();
+            let created = outcome.claims.iter().find(is_its).filter(|claim| is_created_for(machine, claim));
             if let Some(uid) =
                 created.and_then(|claim| claim["metadata"]["uid"].as_str()).filter(|_| is_new(machine, disk))
             {
@@ -51,7 +53,11 @@ impl Context {
         );
         self.settings.metrics.provisioned(machine, &outcome);
         let before = serde_json::to_value(&machine.status).unwrap_or_default();
-        let after = serde_json::to_value(&found).unwrap_or_default();
+        let mut after = serde_json::to_value(&found).unwrap_or_default();
+        // What the definition lacks is dropped when it is stored, and would look new for ever.
+        for condition in after["conditions"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            condition.retain(|field, _| definition.conditions.is_empty() || definition.conditions.contains(field));
+        }
         self.merge_status(machine, changed(&before, &after, &definition)).await
     }
 
@@ -113,6 +119,7 @@ impl Context {
             version,
             lacking: lacking.map(|field| (*field).to_owned()).collect(),
             status: served(&format!("{root}/status/properties")),
+            conditions: served(&format!("{root}/status/properties/conditions/items/properties")),
         };
         *self.definition.lock() = Some(definition.clone());
         Ok(definition)
@@ -172,6 +179,23 @@ impl Context {
         }
     }
 
+    /// Takes the owner reference off the virtual machine: nothing deletes it with the Machine then.
+    async fn release(&self, machine: &Machine) -> Result<(), Error> {
+        let (namespace, name) = (machine.namespace().unwrap_or_default(), machine.name_any());
+        let vm = self.reader.past_the_mirror().get(kinds::VM, &namespace, &name).await;
+        let Some(vm) = doing("reading the VirtualMachine", vm)?.filter(|vm| is_controlled(machine, vm)) else {
+            return Ok(());
+        };
+        let uid = machine.uid().unwrap_or_default();
+        let references = vm["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        let others: Vec<_> = references.filter(|reference| reference["uid"] != uid.as_str()).collect();
+        let change = json!({"metadata": {
+            "uid": vm["metadata"]["uid"], "resourceVersion": vm["metadata"]["resourceVersion"], "ownerReferences": others,
+        }});
+        let merged = self.cluster.merge(&kinds::VM.served(), (Some(&namespace), &name), false, &change).await;
+        doing("releasing the VirtualMachine", merged).map(drop)
+    }
+
     /// A Machine of another provider is left alone; one that was ours is let go.
     pub(super) async fn leave(&self, machine: &Machine) -> Result<kube::runtime::controller::Action, Error> {
         debug_assert!(!is_ours(&machine.spec));
@@ -179,6 +203,7 @@ impl Context {
             let text = "spec.provider names another provider: the virtual machine and its claims are left as they are"
                 .to_owned();
             self.note(machine, "Left", false, text, &machine.metadata.generation.unwrap_or_default().to_string()).await;
+            self.release(machine).await?;
             self.remove_finalizers(machine).await?;
         }
         Ok(kube::runtime::controller::Action::await_change())

@@ -164,6 +164,8 @@ async fn v29_machines_of_other_providers_are_left_alone() {
     assert!(other["metadata"]["finalizers"].is_null() && other["status"].is_null(), "{other:#}");
     world.patch(&world.machines(), "web", json!({"spec": {"provider": "proxmox"}})).await;
     world.until(&world.machines(), "web", |machine| machine["metadata"]["finalizers"].is_null()).await;
-    assert!(world.get(&world.vms(), "web").await.is_some());
+    let vm = world.get(&world.vms(), "web").await.unwrap();
+    let owners = vm["metadata"]["ownerReferences"].as_array().map(Vec::len).unwrap_or_default();
+    assert_eq!(owners, 0, "nothing deletes it with the Machine: {vm:#}");
     world.end().await;
 }

@@ -34,6 +34,27 @@ async fn v3_a_virtual_machine_of_that_name_is_not_touched_and_adopted_by_word() 
     world.end().await;
 }
 
+/// A Secret of the wanted name is taken over by word, though others own its fields.
+#[tokio::test]
+async fn a_secret_of_that_name_is_not_touched_and_adopted_by_word() {
+    let Some(world) = World::new().await else { return };
+    let secrets = world.api("", "v1", "Secret", "secrets");
+    let foreign = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web-cloudinit"}, "stringData": {"userdata": "theirs"}});
+    let before = world.create(&secrets, &foreign).await.unwrap();
+    world.has("web", json!({"template": "small", "cloudInit": {"userData": "#cloud-config\n"}})).await;
+    let machine = world.phase("web", "Failed").await;
+    assert!(text(condition(&machine, "NameTaken"), "/message").contains("Secret web-cloudinit"), "{machine:#}");
+    assert_eq!(world.get(&secrets, "web-cloudinit").await.unwrap()["data"], before["data"]);
+    let adopt = json!({"metadata": {"annotations": {"machine.vitistack.io/adopt": before["metadata"]["uid"]}}});
+    world.patch(&world.machines(), "web", adopt).await;
+    world.phase("web", "Running").await;
+    // One that is deleted is made again when the machine is looked at.
+    world.delete(&secrets, "web-cloudinit").await;
+    world.patch(&world.machines(), "web", json!({"spec": {"template": "medium"}})).await;
+    world.until(&secrets, "web-cloudinit", |secret| secret["metadata"]["ownerReferences"].is_array()).await;
+    world.end().await;
+}
+
 /// V2: Machine `web` with disk `db` and Machine `web-db` with disk `root` never share a claim, nor
 /// does one take over what somebody else has made.
 #[tokio::test]
@@ -116,5 +137,36 @@ async fn all_problems_of_a_machine_are_told_at_once_and_left_when_they_are_gone(
     let nad = world.api("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions");
     let made = world.get(&nad, "vlan7").await.unwrap();
     assert!(text(&made, "/spec/config").contains("\"vlan\":7"), "{made:#}");
+    world.end().await;
+}
+
+/// Labels can be copied, and an earlier Machine of the name leaves them: a claim that bears ours is
+/// used only by word, and never deleted.
+#[tokio::test]
+async fn a_claim_with_our_labels_is_not_taken_for_ours() {
+    let Some(world) = World::new().await else { return };
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "web-root", "labels": {
+            "vitistack.io/managed-by": "kubevirt-operator", "vitistack.io/machine": "web", "vitistack.io/source-machine": "web",
+        }},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}, "storageClassName": "standard"},
+    });
+    let before = world.create(&world.claims(), &claim).await.unwrap();
+    world.has("web", json!({"template": "small"})).await;
+    let machine = world.phase("web", "Failed").await;
+    assert_eq!(condition(&machine, "Ready")["reason"], "DiskConflict", "{machine:#}");
+    // It stays so, however often it is looked at.
+    world.patch(&world.machines(), "web", json!({"metadata": {"labels": {"looked": "again"}}})).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert!(world.get(&world.vms(), "web").await.is_none());
+    let adopt = json!({"metadata": {"annotations": {"machine.vitistack.io/adopt": before["metadata"]["uid"]}}});
+    world.patch(&world.machines(), "web", adopt).await;
+    world.phase("web", "Running").await;
+    world.delete(&world.machines(), "web").await;
+    world.until_gone(&world.machines(), "web").await;
+    let kept = world.get(&world.claims(), "web-root").await.unwrap();
+    assert_eq!(kept["metadata"]["uid"], before["metadata"]["uid"]);
+    assert!(kept["metadata"]["deletionTimestamp"].is_null(), "{kept:#}");
     world.end().await;
 }
