@@ -51,7 +51,7 @@ pub struct Firmware {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Bootloader {
-    /// UEFI. Absent or false: BIOS.
+    /// UEFI. false: BIOS. Absent: the cluster's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub efi: Option<bool>,
     /// Only signed systems boot. It needs efi.

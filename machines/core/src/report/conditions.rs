@@ -3,8 +3,8 @@
 //! kstatus reads `Ready`, `Stalled` and `observedGeneration` (sigs.k8s.io/cli-utils/pkg/kstatus,
 //! status/generic.go): a Machine that a person has to look at is Stalled.
 
+use machines_api::Machine;
 use machines_api::status::Condition;
-use machines_api::{Machine, RunStrategy};
 use serde_json::Value;
 
 use super::phase::{self, Phase};
@@ -43,7 +43,8 @@ pub(super) fn of(machine: &Machine, outcome: &Outcome<'_>, phase: Phase) -> Vec<
     let waiting = waiting_for_restart(outcome);
     let kubevirt =
         outcome.vm.and_then(|vm| condition(vm, "RestartRequired")).is_some_and(|found| found["status"] == "True");
-    if outcome.vmi.is_some() && (kubevirt || !waiting.is_empty()) {
+    let is_held = outcome.plan.is_some_and(|plan| plan.held.is_some());
+    if outcome.vmi.is_some() && !is_held && (kubevirt || !waiting.is_empty()) {
         let of_what = if waiting.is_empty() { String::new() } else { format!(": {}", waiting.join(", ")) };
         let message = format!(
             "changes wait for a restart{of_what}. Restart the machine with virtctl restart, or set spec.updates to Restart"
@@ -89,20 +90,14 @@ pub(super) fn of(machine: &Machine, outcome: &Outcome<'_>, phase: Phase) -> Vec<
 fn ready(outcome: &Outcome<'_>, phase: Phase) -> Condition {
     let message = phase::message(outcome, phase);
     let reason = phase::reason(outcome, phase);
-    let is_halted_as_wanted = outcome.wanted.is_some_and(|wanted| wanted.run_strategy == Some(RunStrategy::Halted));
     let is_ready = outcome.problems.is_empty()
         && match phase {
             Phase::Running => {
                 outcome.vm.and_then(|vm| condition(vm, "Ready")).is_none_or(|ready| ready["status"] == "True")
             }
-            Phase::Stopped => is_halted_as_wanted && outcome.deleting.is_none(),
+            Phase::Stopped => phase::is_halted_as_wanted(outcome) && outcome.deleting.is_none(),
             Phase::Pending | Phase::Creating | Phase::Failed => false,
         };
-    let message = if is_ready && phase == Phase::Stopped {
-        "the machine is stopped, as spec.runStrategy says".to_owned()
-    } else {
-        message
-    };
     new("Ready", Some(is_ready), &reason, message)
 }
 

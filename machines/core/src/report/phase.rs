@@ -1,5 +1,6 @@
 //! The phase of a Machine, and the sentence that goes with it.
 
+use machines_api::RunStrategy;
 use serde_json::Value;
 
 use super::{Outcome, in_sentences, waiting_for_restart};
@@ -87,6 +88,11 @@ pub(super) fn of(outcome: &Outcome<'_>) -> Phase {
     }
 }
 
+/// Whether the Machine itself says that it does not run.
+pub(super) fn is_halted_as_wanted(outcome: &Outcome<'_>) -> bool {
+    outcome.wanted.is_some_and(|wanted| wanted.run_strategy == Some(RunStrategy::Halted))
+}
+
 /// Whether only a person can go on.
 pub(super) fn is_stalled(outcome: &Outcome<'_>) -> bool {
     outcome.problems.iter().any(|problem| problem.reason.is_final())
@@ -136,7 +142,10 @@ pub(super) fn message(outcome: &Outcome<'_>, phase: Phase) -> String {
         return message;
     }
     if let Some(held) = outcome.plan.and_then(|plan| plan.held.as_ref()) {
-        return format!("nothing is written: {held}; status.pending tells what would be");
+        return match outcome.vm {
+            Some(_) => format!("nothing is written: {held}; status.pending tells what would be"),
+            None => format!("nothing is made: {held}; kubevirt-operator diff tells what would be"),
+        };
     }
     let state = outcome.vm.map(|vm| text(vm, "/status/printableStatus")).unwrap_or_default();
     match phase {
@@ -148,6 +157,7 @@ pub(super) fn message(outcome: &Outcome<'_>, phase: Phase) -> String {
                 more => format!("the machine runs; {more} changes wait for a restart, see status.pending"),
             }
         }
+        Phase::Stopped if is_halted_as_wanted(outcome) => "the machine is stopped, as spec.runStrategy says".to_owned(),
         Phase::Stopped => {
             "the machine is stopped: start it with virtctl start, or set spec.runStrategy to Always".to_owned()
         }
